@@ -1,4 +1,4 @@
-"""``python -m gpu_validation``: the same as ``gpu-validation``."""
+"""``python -m gpu_validation``: same as ``gpu-validation``."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The command line: ``gpu-validation list`` and ``gpu-validation run NAME --out FOLDER``."""
+"""Command line: ``gpu-validation list`` and ``gpu-validation run NAME --out FOLDER``."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from .studies.carry_out import StudyOutcome
     from .studies.study import Study
 
-EXTRA = {"torch": "torch", "matplotlib": "matplotlib", "sklearn": "scikit-learn"}  # of ratedist[validate], by module
+EXTRA = {"torch": "torch", "matplotlib": "matplotlib", "sklearn": "scikit-learn"}  # packages of ratedist[validate]
 
 
 class _Parser(argparse.ArgumentParser):
-    """A usage error is one clear line."""
+    """Parser whose usage errors are one line."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
@@ -44,51 +44,51 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="gpu-validation",
-        description="Run distributed training with real processes and compare what is measured with the bounds.",
+        description="Run distributed training with real processes and compare the measurements with the bounds.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="exit status:\n" + "\n".join(f"  {code:3}  {words}" for code, words in STATUSES.items()),
     )
     parser.add_argument("--print-completion", action=PrintCompletion, whole=_parser)
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
-    commands.add_parser("list", help="name the experiments")
-    run = commands.add_parser("run", help="carry out one experiment")
+    commands.add_parser("list", help="list the studies")
+    run = commands.add_parser("run", help="run one study")
     which = run.add_mutually_exclusive_group(required=True)
-    which.add_argument("preset", nargs="?", help="its name, as shown by list, or module:PRESET of your own")
+    which.add_argument("preset", nargs="?", help="name of the study, as shown by list, or module:PRESET for your own")
     which.add_argument("--preset", dest="named", metavar="PRESET", help="the same")
     run.add_argument("--out", type=Path, default=Path("results"), help="folder for the results (default: results)")
     run.add_argument(
         "--minutes",
         type=real_number,
         default=None,
-        help="begin no unit after so long; the next run goes on where it stopped",
+        help="time after which no unit is started; the next run continues",
     )
     run.add_argument(
         "--seed",
         type=whole_number,
         default=None,
-        help="of everything random, 0 as in the committed records; a new one is drawn and printed unless told",
+        help="seed of all random numbers; 0 as in the committed records; a new one is drawn and printed by default",
     )
     run.add_argument(
         "--on",
         choices=ENGINES,
-        help="carry out the units by processes of this machine, by SLURM jobs or by Dask's workers, several at a time; "
-        "any run goes on where another one stopped, wherever that was",
+        help="run several units at a time, by processes of this machine, SLURM jobs or Dask workers; "
+        "any engine continues the results of any other",
     )
-    run.add_argument("--jobs", type=whole_number, metavar="N", help="with --on: how many units at a time")
+    run.add_argument("--jobs", type=whole_number, metavar="N", help="with --on: number of units at a time")
     run.add_argument(
         "--operator",
         action="append",
         default=[],
         metavar="SPECIFICATION",
-        help="in place of the operators of quick or smoke, such as qsgd:4 or mine:f, a function x -> x_hat of mine.py "
-        "that says its bits; may be given several times",
+        help="replaces the operators of quick or smoke: qsgd:4, or mine:f for a function x -> x_hat of mine.py "
+        "that states its bits; may be repeated",
     )
-    add_arguments(commands.add_parser("attach", help="show the report of a run of your own, while it runs or after"))
+    add_arguments(commands.add_parser("attach", help="show the report of your own run, during or after it"))
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status."""
+    """Run the command line; return the exit status."""
     try:
         return _carry_out(_parser().parse_args(arguments))
     except KeyboardInterrupt as interrupt:  # before a run has begun or after it has ended
@@ -117,12 +117,12 @@ def _carry_out(options: argparse.Namespace) -> int:
             return _run(preset, options.out, options.minutes, engine)
     except KeyboardInterrupt as interrupt:
         status, words = ending(interrupt)
-        return _told(status, f"{words} before a report was written; what was measured is kept in {options.out}")
+        return _told(status, f"{words} before a report was written; the measurements are in {options.out}")
     except UsageError as error:
         return _told(USAGE, str(error))
     except ImportError as error:
         return _lacking(error, name)
-    except Exception as error:  # whatever it is, its exit status must not be that of a verdict
+    except Exception as error:  # the exit status of any error must differ from that of a verdict
         return _crashed(error, options.out)
 
 
@@ -138,7 +138,7 @@ def _list() -> int:
 
 
 def _seeded(preset: Study, out: Path, seed: int | None) -> Study:
-    """With the seed that is given, that of the results to go on with, or a new one.
+    """Return the study with the given seed, that of existing results, or a new one.
 
     Raises
     ------
@@ -166,7 +166,7 @@ def _lacking(error: ImportError, who: str) -> int:
 
 
 def _with_operators(preset: Study, specifications: Sequence[str]) -> Study:
-    """Return the preset with other operators, where any are named.
+    """Return the study with other operators, if any are given.
 
     Raises
     ------
@@ -212,7 +212,7 @@ def _told(status: int, words: str) -> int:
 
 @contextmanager
 def _sigterm_raises() -> Iterator[None]:
-    """Let SIGTERM end the run as Ctrl-C does, with a report."""
+    """Inside, SIGTERM ends the run as Ctrl-C does, with a report."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -228,7 +228,7 @@ def _sigterm_raises() -> Iterator[None]:
 
 
 def _require_extra() -> None:
-    """Before anything is measured: the report at the end needs what the extra brings.
+    """Check before any measurement that the report can be made.
 
     Raises
     ------
@@ -240,7 +240,7 @@ def _require_extra() -> None:
 
 
 def _engine(preset: Study, out: Path, name: str | None, jobs: int | None) -> Engine | None:
-    """Return what carries out the units; None: this process.
+    """Return the engine that runs the units; None for this process.
 
     Raises
     ------
@@ -279,7 +279,7 @@ def _run(preset: Study, out: Path, minutes: float | None, engine: Engine | None)
 
 
 def _show(console: Console, preset: Study, outcome: StudyOutcome) -> None:
-    """The summary table, the verdict counts and where to look."""
+    """Print the summary table, the verdict counts and the paths of the results."""
     from rich.console import Console
     from rich.markup import escape
 

@@ -1,1 +1,1 @@
-"""What is kept of a measurement: samples, rounds, seeds, files and their environment."""
+"""Records of measurements: samples, rounds, seeds, files and their environment."""

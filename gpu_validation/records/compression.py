@@ -1,4 +1,4 @@
-"""What was measured of messages, and what their operator declares."""
+"""Measurements of messages, and the claims and sizes of their operator."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from .sample import Sample
 
 @dataclass(frozen=True)
 class Declared:
-    """What the operator promises at this d: its claim and its message length.
+    """Claim and message length of an operator at this d.
 
     Parameters
     ----------
     kind : str
         Class of the claim.
     constant : float or None
-        Its omega or alpha, None without one.
+        omega or alpha of the claim; None without one.
     exact_bits : int or None, bits
-        The length of every message, as in ``Size``.
+        Length of every message, as in ``Size``.
     expected_upper_bits : float or None, bits
-        Above every mean length, as in ``Size``.
+        Upper bound on the mean length, as in ``Size``.
     worst_case_bits : float or None, bits
-        Above every length, as in ``Size``.
+        Upper bound on every length, as in ``Size``.
     reason : str, optional
-        Why there is none.
+        Reason of a missing claim.
     """
 
     kind: str
@@ -39,14 +39,14 @@ class Declared:
 
     @classmethod
     def of(cls, claim: Claim, size: Size) -> Declared:
-        """Flatten a claim and a size.
+        """Make one from a claim and a size.
 
         Parameters
         ----------
         claim : Claim
-            What the operator promises.
+            Claim of the operator.
         size : Size
-            Length of its messages.
+            Declared length of its messages.
         """
         constant = {Unbiased: "omega", Contractive: "alpha"}
         value = next((getattr(claim, name) for kind, name in constant.items() if isinstance(claim, kind)), None)
@@ -56,7 +56,7 @@ class Declared:
 
 @dataclass(frozen=True)
 class Compression:
-    """Messages of one operator on one kind of input.
+    """Measurements of one operator's messages on one kind of input.
 
     Parameters
     ----------
@@ -65,13 +65,13 @@ class Compression:
     d : int
         Number of coordinates.
     declared : Declared
-        What the operator promises there.
+        Claim and size of the operator at d.
     bits : Sample, bits
         Message lengths.
     ratio : Sample
-        Squared error over squared norm, one number a message.
+        Squared error over squared norm, one number per message.
     error_per_coordinate : Sample
-        Squared error / d (for inputs of unit variance this is the distortion).
+        Squared error / d; for inputs of unit variance this is the distortion.
     """
 
     source: str

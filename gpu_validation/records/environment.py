@@ -1,4 +1,4 @@
-"""Under what circumstances numbers were taken."""
+"""Environment of a measurement: commit, code, machine and versions."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ PACKAGES = ("bounds", "operators", "ratedist", "gpu_validation")
 
 @dataclass(frozen=True)
 class Environment:
-    """Under what circumstances the numbers were taken.
+    """Environment of a measurement.
 
     Parameters
     ----------
     preset : str
         Name of the study.
     commit : str
-        Of the checkout, marked if dirty.
+        Commit of the checkout, marked if dirty.
     code : str
         Digest of the packages' source files.
     device : str
-        What computed.
+        Processor or GPU.
     processes : int
-        Ranks that take part, 1 if everything happens in one process.
+        Number of ranks; 1 for a single process.
     backend : str
-        How they were joined.
+        Back end of the process group.
     versions : dict of str to str
-        Package -> version.
+        Versions by package.
     kind : str, optional
-        "environment", which tells this line from others in a file.
+        "environment", the kind of the line in a file.
     seed : int, optional
-        From which all random numbers of the run are derived.
+        Seed of all random numbers of the run.
     """
 
     preset: str
@@ -52,18 +52,18 @@ class Environment:
 
     @classmethod
     def here(cls, preset: str, processes: int, backend: str, seed: int = 0) -> Environment:
-        """Describe this machine and this checkout.
+        """Return the environment of this machine and this checkout.
 
         Parameters
         ----------
         preset : str
-            Name of the experiment.
+            Name of the study.
         processes : int
-            Ranks that take part, 1 if everything happens in one process.
+            Number of ranks; 1 for a single process.
         backend : str
-            How the processes are joined: "gloo" or "nccl".
+            Back end of the process group: "gloo" or "nccl".
         seed : int, optional
-            Of all random numbers.
+            Seed of all random numbers.
         """
         names = ("ratedist", "torch", "numpy", "numba", "sympy")
         versions = {"python": platform.python_version(), **{name: version(name) for name in names}}
@@ -73,7 +73,7 @@ class Environment:
 
 @cache
 def source_digest() -> str:
-    """Return a digest of the Python files of the four packages: their names and contents.
+    """Return a digest of the Python files of the four packages, by names and contents.
 
     Trees with the same digest run the same code, committed or not.
     """

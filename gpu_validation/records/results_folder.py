@@ -1,4 +1,4 @@
-"""The folder of one experiment's results: one run at a time writes to it, and nothing in it is overwritten unasked."""
+"""Results folder of one study: only one run writes to it, and files are not overwritten without request."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # of some network fil
 
 @contextmanager
 def claimed(folder: Path) -> Iterator[None]:
-    """Make the folder if it is missing and hold it; the kernel lets go of it when the last process of the run ends.
+    """Inside, this run holds the lock of the folder, which is created if missing.
+
+    The kernel releases the lock when the last process of the run ends.
 
     Raises
     ------
     UsageError
-        If another run holds it or it cannot be written to.
+        If another run holds the lock, or the folder cannot be written.
     OSError
         If the disk is full or broken.
     """
@@ -53,7 +55,7 @@ def _lock(descriptor: int, folder: Path) -> None:
 
 
 def set_aside(path: Path) -> Path | None:
-    """Give a file another name, with a number that is free; returns it, or None if there is no such file."""
+    """Rename a file with a free number; return the new path, or None without a file."""
     if not path.exists():
         return None
     number = 1

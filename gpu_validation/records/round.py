@@ -1,4 +1,4 @@
-"""The account of one round."""
+"""Record of one round."""
 
 from __future__ import annotations
 
@@ -7,28 +7,27 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Round:
-    """What one averaging did, as seen by one rank.
+    """Record of one averaging on one rank.
 
     Parameters
     ----------
     index : int
-        Rounds before this one.
+        Index of the round, from 0.
     tau : int
-        Its local steps.
+        Local steps of the round.
     bits : tuple of int, bits
-        Lengths of all ranks' messages in rank order; in two shots, of all shards of each rank together.
+        Lengths of all ranks' messages in rank order; in two shots, of all shards of each rank.
     error2 : float
-        Squared error of the rank's own decoded delta, in two shots of its shards as their owners decode them; 0 where
-        whole models were sent, where no errors are kept, and where the rank had nothing to send.
+        Squared error of the rank's own decoded movement, in two shots of its shards as decoded by their owners.  It is
+        0 for whole models, without measured errors, and for a rank that sent nothing.
     norm2 : float
-        Squared norm of the delta; nan where whole models were sent or no errors are kept, 0 where the rank had nothing
-        to send.
+        Squared norm of the movement; nan for whole models or without measured errors, 0 for a rank that sent nothing.
     error_along : float, optional
-        Inner product of that error with the delta; 0 where there is none.
+        Inner product of that error with the movement; 0 where there is none.
     mean_bits : tuple of int, bits, optional
-        Lengths of the owners' messages in two shots, in rank order; empty otherwise.
+        Lengths of the owners' messages in two shots, in rank order; else empty.
     carried_bits : int, bits, optional
-        Of this rank's ``bits``: those that only carry the output of an operator that states its bits, and do not count.
+        Part of this rank's ``bits`` that only carries the output of an operator with stated bits, and does not count.
     """
 
     index: int

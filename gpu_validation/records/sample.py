@@ -1,4 +1,4 @@
-"""Numbers summed up: what an interval is computed from."""
+"""Summaries of numbers, from which intervals are computed."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import Any
 
 import numpy as np
 
-ATOMS = 64  # groups that a sample keeps of its draws
+ATOMS = 64  # largest number of groups in a sample
 Atom = tuple[float, float, int]
 
 
 @dataclass(frozen=True)
 class Sample:
-    """n numbers summed up: mean, standard deviation (n - 1 below), extremes, and groups of equal or close values.
+    """Summary of n numbers: mean, standard deviation, extremes, and groups of equal or close values.
 
     Parameters
     ----------
     n : int
-        Size of the sample.
+        Number of draws.
     mean : float
-        Their mean.
+        Mean.
     sd : float
-        Standard deviation.
+        Standard deviation with n - 1 degrees of freedom.
     low : float
-        Its minimum.
+        Minimum.
     high : float
-        Its maximum.
+        Maximum.
     atoms : tuple of Atom, optional
-        (smallest, largest, how many) of each group, ascending; what intervals are computed from.
+        (smallest, largest, count) of each group, ascending; intervals are computed from them.
     """
 
     n: int
@@ -41,36 +41,34 @@ class Sample:
 
     @classmethod
     def of(cls, values: Any) -> Sample:
-        """Sum up at least one number.
+        """Summarise at least one number.
 
         Parameters
         ----------
         values
-            Any array or sequence of numbers.  Infinite ones make the standard deviation infinite.
+            Array or sequence of numbers.  Infinite ones make the standard deviation infinite.
 
         Raises
         ------
         ValueError
-            For no numbers, for NaN, and for infinities of both signs, which have no mean.
+            For no numbers, for nan, and for infinities of both signs, which have no mean.
         """
         array = np.asarray(values, float)
         if array.size == 0:
-            raise ValueError("a sample must hold at least one number; got none: leave it out")
+            raise ValueError("a sample must have at least one number; got none: leave it out")
         low, high = float(array.min()), float(array.max())
         if math.isnan(low) or (low, high) == (-math.inf, math.inf):
-            raise ValueError(
-                f"a sample must have a mean; got numbers from {low} to {high}: leave out what is no number"
-            )
+            raise ValueError(f"a sample must have a mean; got numbers from {low} to {high}: remove nan and infinities")
         atoms = _grouped(np.sort(array, axis=None))
         if math.isinf(low) or math.isinf(high):
             return cls(int(array.size), low if math.isinf(low) else high, math.inf, low, high, atoms)
         sd = float(array.std(ddof=1)) if array.size > 1 else 0.0
-        mean = min(max(float(array.mean()), low), high)  # a rounded mean of equal numbers may lie outside
+        mean = min(max(float(array.mean()), low), high)  # the rounded mean of equal numbers may lie outside
         return cls(int(array.size), mean, sd, low, high, atoms)
 
 
 def _grouped(ascending: np.ndarray) -> tuple[Atom, ...]:
-    """Return equal numbers as one group; more than ATOMS of them in cells of one width."""
+    """Merge equal numbers into groups; if more than ATOMS remain, merge them in cells of equal width."""
     values, counts = np.unique(ascending, return_counts=True)
     if values.size > ATOMS and np.isfinite(values).all():
         cells = np.minimum((ATOMS * ((values - values[0]) / (values[-1] - values[0]))).astype(int), ATOMS - 1)

@@ -1,4 +1,4 @@
-"""One number a run, from which all its randomness follows: drawn anew unless told, kept with what was measured."""
+"""Seed of a run, from which all its random numbers follow; drawn unless given, and stored with the measurements."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import secrets
 from operators import Key
 from operators.random import bits32
 
-RECORDED = 0  # under which every stream has the seed that its experiment names, as in the committed records
+RECORDED = 0  # with this seed every stream has the seed of its study, as in the committed records
 SEEDS = 1 << 32
 
 
 def draw() -> int:
-    """Return a seed that no run has been told, from the system's entropy; never the recorded one."""
+    """Return a new seed from the system's entropy, never the recorded one."""
     return 1 + secrets.randbelow(SEEDS - 1)
 
 
 def require(seed: int) -> int:
-    """Return the seed itself.
+    """Return the seed if it is valid.
 
     Raises
     ------
@@ -30,7 +30,7 @@ def require(seed: int) -> int:
 
 
 def derived(seed: int, own: int) -> int:
-    """Return the seed of one stream of a run: ``own``, as the experiment names it, under the recorded seed.
+    """Return the seed of one stream of a run; with the recorded seed it is ``own``.
 
     Raises
     ------
@@ -41,5 +41,5 @@ def derived(seed: int, own: int) -> int:
 
 
 def replay(command: str, seed: int) -> str:
-    """Return the command that draws the same numbers again, on the same commit and with the same libraries."""
+    """Return the command that draws the same numbers again, on the same commit and libraries."""
     return f"gpu-validation run {command} --seed {seed}"

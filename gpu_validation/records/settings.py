@@ -1,8 +1,8 @@
-"""The settings of a study as plain values, and their comparison with settings that were recorded earlier.
+"""Settings of a study as plain values, and their comparison with recorded settings.
 
-A record holds the settings that differ from their defaults.  A setting that a record does not name has its default
-value.  A class is named by its ``name``, never by its Python class, so that classes can be renamed and can gain fields
-with defaults while their records stay valid.
+A record contains the settings that differ from their defaults.  A missing setting has its default value.  A class is
+identified by its ``name``, not by its Python class.  So classes can be renamed and extended with defaults while their
+records stay valid.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def settings(value: Any) -> Any:
     Parameters
     ----------
     value : object
-        A dataclass, a container of dataclasses, or a JSON value.  Fields with ``repr=False`` are left out.
+        A dataclass, a container of dataclasses, or a JSON value.  Fields with ``repr=False`` are skipped.
 
     Raises
     ------
@@ -47,16 +47,16 @@ def settings(value: Any) -> Any:
 
 
 def difference(recorded: Any, value: Any, path: str = "") -> str | None:
-    """Return the first setting that differs from the recorded one, in words; None if all are equal.
+    """Describe the first setting that differs from the recorded one; return None if all are equal.
 
     Parameters
     ----------
     recorded : object
-        The result of ``settings`` at the time of the record.
+        Result of ``settings`` at the time of the record.
     value : object
-        The setting as it is now.
+        Current setting.
     path : str, optional
-        Name of the setting, for the answer.
+        Name of the setting, for the text.
     """
     if _is_record(value) and isinstance(recorded, dict):
         return _difference_of_fields(recorded, value, path)
@@ -95,7 +95,7 @@ def _fields(value: Any) -> list[dataclasses.Field[Any]]:
 
 
 def _name(value: Any) -> str | None:
-    """Return the ``name`` of a class that has one and no field of that name."""
+    """Return the class attribute ``name``, unless the class has a field of that name."""
     if NAME in {field.name for field in dataclasses.fields(value)}:
         return None
     name = getattr(value, NAME, None)

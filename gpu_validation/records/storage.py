@@ -1,4 +1,4 @@
-"""Records as lines of JSON files, written one by one as they come."""
+"""Records as lines of JSON files, written one by one."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from typing import IO, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 @dataclass
 class JsonLines:
-    """An append-only file of records; every line is on the disk before the next one is begun.
+    """An append-only file of records; every line is on the disk before the next one is written.
 
     Parameters
     ----------
     path : Path
-        A file of JSON lines.
+        File of JSON lines.
     mode : {"w", "a"}, optional
-        "w" begins anew, "a" goes on at the end of a file that is there.
+        "w" replaces the file, "a" appends to it.
     """
 
     path: Path
@@ -37,7 +37,7 @@ class JsonLines:
 
     def __exit__(self, *_: object) -> None:
         if self._file is not None:
-            with suppress(OSError):  # of what could not be written, which was told when it was tried
+            with suppress(OSError):  # a write error was already raised by write
                 self._file.close()
 
     def write(self, record: Any) -> None:
@@ -51,9 +51,9 @@ class JsonLines:
         Raises
         ------
         ValueError
-            For arguments outside of a with statement.
+            Outside of a with statement.
         OSError
-            With the file's name.
+            With the file's name, if it cannot be written.
         """
         if self._file is None:
             raise ValueError("open the file with a with statement before writing to it")
@@ -66,12 +66,12 @@ class JsonLines:
 
 
 def plain(value: Any) -> Any:
-    """Return a record as JSON values; infinities and nan become strings, so that nothing is lost.
+    """Return a record as JSON values; infinities and nan become strings.
 
     Parameters
     ----------
     value
-        A dataclass, a mapping, a sequence or what JSON has.
+        A dataclass, a mapping, a sequence or a JSON value.
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
@@ -85,14 +85,14 @@ def plain(value: Any) -> Any:
 
 
 def revive(kind: Any, value: Any) -> Any:
-    """Return the record that ``plain`` was given, from its plain value.
+    """Return a record from its JSON values.
 
     Parameters
     ----------
     kind : type
-        A dataclass, or the type of a field of one.
+        A dataclass, or the type of a field.
     value : object
-        What ``plain`` returned.
+        Result of ``plain``.
 
     Raises
     ------
@@ -124,22 +124,22 @@ def _hints(kind: type) -> dict[str, Any]:
 Record = dict[str, Any]
 
 
-class DamagedRecords(ValueError):  # noqa: N818  a name users are told to catch
-    """A line of a file of records is none."""
+class DamagedRecords(ValueError):  # noqa: N818  a public name
+    """Raised if a line of a file of records is invalid."""
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Return the records of a file as dictionaries; a last line cut short by a crash is left out.
+    """Return the records of a file as dictionaries; a last line truncated by a crash is skipped.
 
     Parameters
     ----------
     path : Path
-        A file of JSON lines.
+        File of JSON lines.
 
     Raises
     ------
     DamagedRecords
-        a ValueError with file and line, for any other line that is none.
+        A ValueError with file and line, for any other invalid line.
     """
     lines = path.read_bytes().splitlines(keepends=True)
     for number, line in enumerate(lines, start=1):
@@ -147,7 +147,7 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
             record = json.loads(line)
             if not isinstance(record, dict):
                 raise ValueError("it is no JSON object")
-        except ValueError as error:  # of JSON, or of the encoding
+        except ValueError as error:  # invalid JSON or encoding
             if number == len(lines):
                 return
             raise DamagedRecords(
@@ -158,21 +158,21 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Replace a file so that a reader sees the old one or the new one, never a part.
+    """Replace a file so that a reader sees the old or the new content, never a part.
 
-    the old one stays.
+    After an error the old content remains.
 
     Parameters
     ----------
     path : Path
-        A file of JSON lines.
+        File to replace.
     text : str
-        The lines to read.
+        New content.
 
     Raises
     ------
     OSError
-        With the file's name, where it cannot be written.
+        With the file's name, if it cannot be written.
     """
     temporary = path.with_suffix(path.suffix + ".tmp")
     try:

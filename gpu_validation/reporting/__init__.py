@@ -1,1 +1,1 @@
-"""Verdicts and measurements for readers: pages, figures and console tables."""
+"""Reports of verdicts and measurements: pages, figures and console tables."""

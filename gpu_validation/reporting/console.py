@@ -1,4 +1,4 @@
-"""The table shown at the end of a run: one line an operator."""
+"""Table at the end of a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..verdicts.verdict import Comparison, Evidence, Verdict
 
 
 def evidence_line(comparisons: Sequence[Comparison]) -> str:
-    """Return every verdict's number, HOLDS split by what it is worth."""
+    """Return the count of every verdict, with HOLDS split by power."""
     held = Counter(c.evidence for c in comparisons if c.verdict is Verdict.HOLDS)
     counted = Counter(c.verdict for c in comparisons)
     split = ", ".join(f"{held[evidence]} {evidence}" for evidence in Evidence)
@@ -21,7 +21,7 @@ def evidence_line(comparisons: Sequence[Comparison]) -> str:
 
 
 def comparison_table(comparisons: Sequence[Comparison]) -> Table:
-    """Return one line a comparison: what was measured, its bound and the verdict."""
+    """Return a table with one row per comparison: measured number, bound and verdict."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in ("who", "on", "quantity"):
         table.add_column(name, overflow="fold")

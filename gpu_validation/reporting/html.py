@@ -1,4 +1,4 @@
-"""One self-contained HTML page: verdicts, figures, every comparison.  Opens offline."""
+"""A self-contained HTML page with verdicts, figures and all comparisons; it opens offline."""
 
 from __future__ import annotations
 
@@ -99,13 +99,13 @@ table.querySelectorAll("th button").forEach((button,column)=>
   button.addEventListener("click",()=>sort(column,button)));
 show();
 """
-SHORT_HEADS = {  # where a narrow column may break them
+SHORT_HEADS = {  # with places where a narrow column may break them
     Verdict.HOLDS: "HOLDS",
     Verdict.VIOLATED: "VIO&shy;LATED",
     Verdict.INCONCLUSIVE: "INCON&shy;CLUSIVE",
     Verdict.OUT_OF_SCOPE: "OUT_OF_<wbr>SCOPE",
 }
-MOST_NAMED = 8  # violated rows that stand at the top
+MOST_NAMED = 8  # violated rows listed at the top
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 <title>{title}</title><style>{style}</style></head><body>
@@ -113,10 +113,10 @@ PAGE = """<!doctype html>
 <details><summary>What the verdicts are worth</summary>{counts}{power}</details>
 {figures}
 <details><summary>All {number} comparisons</summary>
-<p>The end of an interval that would accuse holds the run's false-alarm budget of {budget:g}, split over all sampled
-comparisons, whatever the law of the draws in their declared range; the other end misses with 5 %; a point where the
-comparison is exact. "Noticed at bound x" says by which factors the bound could be wrong before the row would read
-VIOLATED. Looseness is bound / measured for upper bounds and measured / bound for lower ones. Rows on seconds never
+<p>The end of an interval that can reject a bound has the run's false-alarm budget of {budget:g}, split over all sampled
+comparisons, for any distribution on the declared range. The other end misses with 5 %. Exact comparisons have a point.
+"Noticed at bound x" gives the factors by which the bound could be wrong before the row would be
+VIOLATED. Looseness is bound / measured for upper bounds and measured / bound for lower ones. Timings never
 decide the exit code.</p>
 <div class="tools"><input id="search" type="search" placeholder="filter: words of a row" aria-label="filter">
 <label><input id="problems" type="checkbox"> only problems (what does not hold)</label>
@@ -128,31 +128,25 @@ decide the exit code.</p>
 
 
 class Titled(Protocol):
-    """What a page says about its experiment."""
+    """Title of a page."""
 
     @property
     def name(self) -> str:
-        """Of the experiment."""
+        """Name of the study."""
 
     @property
     def description(self) -> str:
-        """In one sentence."""
+        """Description in one sentence."""
 
     @property
     def false_alarm(self) -> float:
-        """Chance that the whole run accuses a true claim."""
+        """Probability that the whole run rejects a true claim."""
 
 
 def page(
     experiment: Titled, figures: Sequence[str], comparisons: Sequence[Comparison], message: str, circumstances: str
 ) -> str:
-    """Return the page as text.
-
-    Parameters
-    ----------
-    figures : sequence of str
-        As ``figure_html`` gives them.
-    """
+    """Return the page as text; ``figures`` are results of ``figure_html``."""
     return PAGE.format(
         title=f"ratedist validation: {html.escape(experiment.name)}",
         style=STYLE,
@@ -174,7 +168,7 @@ def page(
 
 
 def _overview(comparisons: Sequence[Comparison]) -> str:
-    """Return what the run shows in one line, and in one picture."""
+    """Return the result of the run as one line and one picture."""
     if not comparisons:
         return "<p>Nothing was compared.</p>"
     words, is_good = headline(comparisons)
@@ -184,7 +178,7 @@ def _overview(comparisons: Sequence[Comparison]) -> str:
 
 
 def _by_operator(comparisons: Sequence[Comparison]) -> str:
-    """Return how often every operator got each verdict, for phones and for who hears the page: the picture is wide."""
+    """Return the count of every verdict per operator, for phones and screen readers, because the picture is wide."""
     counted = Counter((c.operator, c.verdict) for c in comparisons)
     head = "".join(f'<th scope="col">{SHORT_HEADS[verdict]}</th>' for verdict in Verdict)
     rows = "".join(
@@ -197,12 +191,12 @@ def _by_operator(comparisons: Sequence[Comparison]) -> str:
 
 
 def _count(verdict: Verdict, number: int) -> str:
-    """Return a cell in the colour of its verdict; none of it has no colour."""
+    """Return a cell in the colour of its verdict; a zero has no colour."""
     return f'<td class="{verdict}">{number}</td>' if number else "<td>0</td>"
 
 
 def _looseness(comparisons: Sequence[Comparison]) -> str:
-    """Return how close the bounds come, in a sentence and in a chart."""
+    """Return the looseness of the bounds as a sentence and a chart."""
     words = looseness_words(comparisons)
     if not words:
         return ""
@@ -211,12 +205,12 @@ def _looseness(comparisons: Sequence[Comparison]) -> str:
 
 
 def _picture(label: str, svg: str) -> str:
-    """Return a wide picture that is scrolled where it does not fit, with the keyboard too."""
+    """Return a wide picture with scroll bars that the keyboard can use."""
     return f'<figure class="overview" role="region" tabindex="0" aria-label="{label}">{svg}</figure>'
 
 
 def _violated(comparisons: Sequence[Comparison]) -> str:
-    """Return what is accused, in words."""
+    """Return the VIOLATED rows as sentences."""
     accused = [c for c in comparisons if c.verdict is Verdict.VIOLATED]
     if not accused:
         return ""
@@ -226,7 +220,7 @@ def _violated(comparisons: Sequence[Comparison]) -> str:
 
 
 def _counts(comparisons: Sequence[Comparison]) -> str:
-    """Return verdicts across, what they are worth down."""
+    """Return a table of verdicts by power."""
     counted = Counter((c.evidence, c.verdict) for c in comparisons)
     head = "<th></th>" + "".join(f'<th class="{v}">{v}</th>' for v in Verdict)
     rows = "".join(
@@ -236,16 +230,14 @@ def _counts(comparisons: Sequence[Comparison]) -> str:
         for evidence in (*Evidence, None)
     )
     worth = (
-        "informative: a bound wrong by a factor of two would have been noticed; without power: it would not; "
+        "informative: the row would be VIOLATED at half or twice the bound; without power: it would not; "
         "structural: both numbers come from the same code."
     )
     return f"<table><tr>{head}</tr>{rows}</table><p>{worth}</p>"
 
 
 def _power(comparisons: Sequence[Comparison]) -> str:
-    """Return every claim that an informative row is about: how many there are, and what the sharpest would have
-    noticed.
-    """
+    """Return a table of all claims with informative rows: their number, and the factors that the sharpest notices."""
     claims: dict[tuple[str, str], list[Comparison]] = {}
     for c in comparisons:
         if c.evidence is Evidence.INFORMATIVE:
@@ -263,7 +255,7 @@ def _power(comparisons: Sequence[Comparison]) -> str:
             ", ".join(f'<span class="{v}">{verdicts[v]} {v}</span>' for v in Verdict if verdicts[v]),
         ]
         lines.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-    names = ("claim", "quantity", "informative rows", "the sharpest notices a bound x", "what they say")
+    names = ("claim", "quantity", "informative rows", "the sharpest notices a bound x", "verdicts")
     head = "".join(f"<th>{name}</th>" for name in names)
     return (
         f'<h2>What would have been noticed</h2><div class="wide"><table><tr>{head}</tr>{"".join(lines)}</table></div>'
@@ -271,7 +263,7 @@ def _power(comparisons: Sequence[Comparison]) -> str:
 
 
 def _sharpest(rows: Sequence[Comparison]) -> str:
-    """Return the largest factor below 1 and the smallest above it that some row would have noticed."""
+    """Return the largest factor below 1 and the smallest above 1 that some row would notice."""
     noticed = [row.noticed for row in rows if row.noticed is not None]
     if not noticed:
         return "any other number"
@@ -279,7 +271,7 @@ def _sharpest(rows: Sequence[Comparison]) -> str:
 
 
 def noticed_text(c: Comparison) -> str:
-    """Say by which factors the bound could be wrong before the row would be VIOLATED; empty where it has no verdict."""
+    """Return the factors by which the bound could be wrong before the row is VIOLATED; empty without a verdict."""
     return "" if c.noticed is None or c.structural else _factors(*c.noticed)
 
 
@@ -289,7 +281,7 @@ def _factors(below: float, above: float) -> str:
 
 
 def _settings(comparisons: Sequence[Comparison]) -> str:
-    """Return what every theorem of the table is about and needs."""
+    """Return the assumptions of every theorem in the table."""
     from bounds import all_bounds
 
     bounds = all_bounds()

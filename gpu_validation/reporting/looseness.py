@@ -1,4 +1,4 @@
-"""How far every bound lies from what was measured: a row a theorem, a mark a comparison, a shape an operator."""
+"""Chart of the looseness of bounds: a row per theorem, a mark per comparison, a shape per operator."""
 
 from __future__ import annotations
 
@@ -25,13 +25,7 @@ SHAPES = (
 
 
 def judged(comparisons: Sequence[Comparison]) -> list[tuple[Comparison, float]]:
-    """Return every comparison with an upper or lower bound that was judged, with its looseness.
-
-    Parameters
-    ----------
-    comparisons : sequence of Comparison
-        All of them.
-    """
+    """Return every judged comparison with an upper or lower bound, with its looseness."""
     return [
         (c, c.looseness)
         for c in comparisons
@@ -43,36 +37,24 @@ def judged(comparisons: Sequence[Comparison]) -> list[tuple[Comparison, float]]:
 
 
 def looseness_words(comparisons: Sequence[Comparison]) -> str:
-    """Return in a sentence how close the bounds come; empty where none was judged.
-
-    Parameters
-    ----------
-    comparisons : sequence of Comparison
-        All of them.
-    """
+    """Return a sentence on the looseness of the bounds; empty if no inequality was judged."""
     rows = judged(comparisons)
     if not rows:
         return ""
     (closest, factor), half = min(rows, key=_away), median(map(_away, rows))
     return (
-        f"Half of the {len(rows)} upper and lower bounds that were judged lie within a factor of {half:.3g} of what "
-        f"was measured; the closest is {closest.theorem or closest.quantity} of {closest.operator}, at {factor:.4g}."
+        f"Half of the {len(rows)} judged upper and lower bounds lie within a factor of {half:.3g} of the "
+        f"measurement; the closest is {closest.theorem or closest.quantity} of {closest.operator}, at {factor:.4g}."
     )
 
 
 def _away(row: tuple[Comparison, float]) -> float:
-    """Return the factor between bound and measured number, whichever is larger."""
+    """Return the factor between bound and measurement, >= 1 whichever is larger."""
     return max(row[1], 1 / row[1])
 
 
 def looseness_svg(comparisons: Sequence[Comparison]) -> str:
-    """Return the chart as SVG; empty where no inequality was judged.
-
-    Parameters
-    ----------
-    comparisons : sequence of Comparison
-        All of them.
-    """
+    """Return the chart as SVG; empty if no inequality was judged."""
     rows = judged(comparisons)
     if not rows:
         return ""
@@ -103,7 +85,7 @@ def looseness_svg(comparisons: Sequence[Comparison]) -> str:
 
 
 class _Axis:
-    """The logarithmic axis of factors."""
+    """Logarithmic axis of factors."""
 
     def __init__(self, factors: Sequence[float], left: float) -> None:
         self.low = min(*factors, 1.0) / 1.05
@@ -128,12 +110,12 @@ class _Axis:
             x, colour = self.place(tick), "#111" if tick == 1 else "#e4e4e4"
             parts.append(f'<path d="M{x:.1f} {top:g}V{bottom:g}" stroke="{colour}"/>')
             parts.append(svg_text(x - CHARACTER * len(f"{tick:g}") / 2, bottom + 18, f"{tick:g}"))
-        words = "looseness: bound / measured of upper bounds, measured / bound of lower ones; 1 is reached"
+        words = "looseness: bound / measured of upper bounds, measured / bound of lower ones; 1 is tight"
         return [*parts, svg_text(self.left, bottom + 36, words)]
 
 
 def _legend(operators: Sequence[str], width: float) -> tuple[list[str], float]:
-    """Return the shapes of the operators and where the rows begin."""
+    """Return the shapes of the operators, and the top of the rows."""
     x, y, parts = float(MARGIN), 20.0, []
     for number, operator in enumerate(operators):
         room = 40 + CHARACTER * len(operator)

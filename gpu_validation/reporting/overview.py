@@ -1,4 +1,4 @@
-"""One picture of a run: what every theorem says of every operator, and how close the bound comes."""
+"""Picture of a run: verdicts by theorem and operator, with the smallest looseness."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from html import escape
 
 from ..verdicts.verdict import Comparison, Verdict
 
-COLOURS = {  # of Okabe and Ito, lightened so that black text can be read on them
+COLOURS = {  # of Okabe and Ito, lightened for black text
     Verdict.HOLDS: "#7fd1b9",
     Verdict.VIOLATED: "#ff7f50",
     Verdict.INCONCLUSIVE: "#f5d58a",
@@ -23,40 +23,23 @@ BREAKS = re.compile(r"[^_:=, ]*[_:=, ]?")
 
 
 def headline(comparisons: Sequence[Comparison]) -> tuple[str, bool]:
-    """Return what a run shows in one line, and whether nothing is VIOLATED.
-
-    Parameters
-    ----------
-    comparisons : sequence of Comparison
-        All of them.
-    """
+    """Return the result of a run in one line, and whether nothing is VIOLATED."""
     violated = [c for c in comparisons if c.verdict is Verdict.VIOLATED]
-    silent = "" if any(c.decides for c in violated) or not violated else " (on seconds, which never decide)"
+    silent = "" if any(c.decides for c in violated) or not violated else " (timings, which never decide)"
     return f"{len(violated)} VIOLATED of {len(comparisons)} comparisons{silent}", not violated
 
 
 def tightest(rows: Sequence[Comparison]) -> float | None:
-    """Return the smallest looseness of upper and lower bounds that were judged; None where there is none.
-
-    Parameters
-    ----------
-    rows : sequence of Comparison
-        Of one theorem and operator.
-    """
+    """Return the smallest looseness of the judged upper and lower bounds in ``rows``; None if there is none."""
     judged = (c.looseness for c in rows if c.side != "tight" and c.verdict is not Verdict.OUT_OF_SCOPE)
     factors = [factor for factor in judged if factor is not None and factor > 0]
     return min(factors, default=None)
 
 
 def overview_svg(comparisons: Sequence[Comparison], *, with_headline: bool = True) -> str:
-    """Return the picture as SVG: a row a theorem, a column an operator, bars of verdicts, and the looseness.
+    """Return the picture as SVG: one row per theorem, one column per operator, bars of verdicts, and the looseness.
 
-    Parameters
-    ----------
-    comparisons : sequence of Comparison
-        At least one.
-    with_headline : bool, optional
-        Whether the number of violations stands at the top; not where a page says it.
+    ``with_headline`` writes the number of violations at the top.
     """
     claims = list(dict.fromkeys(c.theorem or UNNAMED for c in comparisons))
     operators = list(dict.fromkeys(c.operator for c in comparisons))
@@ -90,13 +73,13 @@ def overview_svg(comparisons: Sequence[Comparison], *, with_headline: bool = Tru
 
 
 EXPLANATION = (
-    "A bar shows the verdicts of all comparisons with a theorem, by their shares. x 1.05: the tightest of its upper "
-    "and lower bounds lies 5 % beyond what was measured; no number: an equality, or nothing was judged."
+    "A bar shows the shares of the verdicts of all comparisons with a theorem. x 1.05: the tightest of its upper "
+    "and lower bounds lies 5 % beyond the measurement; no number: an equality, or nothing was judged."
 )
 
 
 def _legend(comparisons: Sequence[Comparison], y: float) -> list[str]:
-    """Return the colours of the verdicts and how often each was given."""
+    """Return the colours of the verdicts and their counts."""
     counted, x, parts = Counter(c.verdict for c in comparisons), float(MARGIN), []
     for verdict, colour in COLOURS.items():
         label = f"{counted[verdict]} {verdict}"
@@ -125,14 +108,9 @@ def _cell(rows: Sequence[Comparison], x: float, y: float, width: float) -> list[
 
 
 def wrapped(text: str, characters: int) -> list[str]:
-    """Return lines of at most so many characters, broken behind spaces, commas, underscores, colons and equals signs.
+    """Return lines of at most this many characters, broken after spaces, commas, underscores, colons and equals signs.
 
-    Parameters
-    ----------
-    text : str
-        The words.
-    characters : int
-        In a line; a longer word is cut into lines.
+    A longer word is split.
     """
     lines = [""]
     for piece in filter(None, BREAKS.findall(text)):
@@ -149,22 +127,6 @@ def _lines(x: float, y: float, lines: Sequence[str], *, weight: str = "normal") 
 
 
 def svg_text(x: float, y: float, words: str, *, size: int = 13, weight: str = "normal", fill: str = "#111") -> str:
-    """Return one line of text as SVG.
-
-    Parameters
-    ----------
-    x : float, pixels
-        Where it begins.
-    y : float, pixels
-        Its base line.
-    words : str
-        What it says.
-    size : int, optional, pixels
-        Of the letters.
-    weight : str, optional
-        Of the letters.
-    fill : str, optional
-        Their colour.
-    """
+    """Return one line of text as SVG; ``x`` is its left end and ``y`` its base line, in pixels."""
     style = f'font-size="{size}" font-weight="{weight}" fill="{fill}"'
     return f'<text x="{x:g}" y="{y:g}" {style}>{escape(words)}</text>'

@@ -1,4 +1,4 @@
-"""Figures in one style, with colours that colour-blind readers can tell apart."""
+"""Figures in one style, with colours that colour-blind readers can distinguish."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import html
 import io
 from typing import Any
 
-# Okabe and Ito 2008: eight colours that colour-blind readers can tell apart
+# Okabe and Ito 2008: eight colours that colour-blind readers can distinguish
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C8C8C")
 LINES = ("-", "--", ":", "-.")
-LINES_A_PANEL = 6  # at most, so that each can be told from the others
+LINES_A_PANEL = 6  # largest number of lines that readers can distinguish
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 
 def figure_html(figure: Any, caption: str, source: str = "") -> str:
-    """Return a matplotlib figure as inline SVG with its caption, and its source folded away; the figure is closed."""
+    """Return a matplotlib figure as inline SVG with caption and collapsed source; close the figure."""
     import matplotlib.pyplot as plt
 
     text = io.StringIO()
@@ -26,7 +26,7 @@ def figure_html(figure: Any, caption: str, source: str = "") -> str:
 
 
 def canvas(rows: int, columns: int, *, height: float) -> Any:
-    """Return (figure, axes of shape (rows, columns)) of the report's width; ``height`` inches a row."""
+    """Return (figure, axes of shape (rows, columns)) with the report's width and ``height`` inches per row."""
     import matplotlib
 
     matplotlib.use("svg")

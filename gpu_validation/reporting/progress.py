@@ -1,4 +1,4 @@
-"""How far a run has come: a bar on a terminal, a line every ten seconds in a log."""
+"""Progress of a run: a bar on a terminal, a line every ten seconds in a log."""
 
 from __future__ import annotations
 
@@ -17,16 +17,9 @@ LINE_S = 10.0
 def advancing(
     console: Console, total: int, *, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Callable[[str], None]]:
-    """Show progress within; what is yielded is called with the title of every unit that is done.
+    """Inside, progress is shown; call the yielded function with the title of every finished unit.
 
-    Parameters
-    ----------
-    console : Console
-        Where it is shown.
-    total : int
-        Number of units.
-    clock : callable, optional
-        Gives seconds.
+    ``clock`` returns seconds.
     """
     if not console.is_terminal:
         yield Lines(console, total, clock).advance
@@ -40,17 +33,7 @@ def advancing(
 
 
 class Lines:
-    """Says how many units are done, once in ten seconds at most.
-
-    Parameters
-    ----------
-    console : Console
-        Where it is said.
-    total : int
-        Number of units.
-    clock : callable
-        Gives seconds.
-    """
+    """Prints the number of finished units, at most once in ten seconds."""
 
     def __init__(self, console: Console, total: int, clock: Callable[[], float]) -> None:
         self._console, self._total, self._clock = console, total, clock
@@ -58,13 +41,7 @@ class Lines:
         self._done = 0
 
     def advance(self, title: str) -> None:
-        """Count a unit.
-
-        Parameters
-        ----------
-        title : str
-            Its name.
-        """
+        """Count a unit with this title."""
         self._done += 1
         now = self._clock()
         if now - self._said >= LINE_S:

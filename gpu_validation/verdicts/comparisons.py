@@ -1,4 +1,4 @@
-"""Rows of a study's table: a share of trials, a mean of runs, or an exact fact, each against one number."""
+"""Rows of a study's table: a share of trials, a mean of runs, or an exact number, each against a bound."""
 
 from __future__ import annotations
 
@@ -33,22 +33,16 @@ from .verdict import (
 
 Side = Literal["upper", "lower", "tight"]
 SHARE_MARGIN = 0.02
-NO_RANGE = "no number of runs bounds the mean of differences without a declared range; shown with Student's 95 %"
+NO_RANGE = "without a declared range no number of runs bounds the mean of differences; shown with Student's 95 %"
 
 
 def share_row(
     hits: int, trials: int, bound: float, side: Side, *, level: float, margin: float = SHARE_MARGIN, **about: Any
 ) -> Comparison:
-    """Judge a probability, measured in independent trials.
+    """Compare a probability with a bound, by independent trials.
 
-    Parameters
-    ----------
-    level : float
-        Chance of an accusation if the bound is true.
-    margin : float, optional
-        Of an equality, itself a share.
-    **about
-        The other fields of ``Comparison``.
+    ``level`` is the probability of a VIOLATED if the bound is true.  ``margin`` is that of an equality, itself a share.
+    ``about`` are the other fields of ``Comparison``.
     """
     accusing, acquitting = share_interval(hits, trials, 2 * level), share_interval(hits, trials, 2 * ACQUIT)
     if side == "tight":
@@ -70,22 +64,11 @@ def mean_row(
     margin: float | None = None,
     **about: Any,
 ) -> Comparison:
-    """Judge a mean of independent draws of which nothing is known but their range, or their variance.
+    """Compare a mean of independent draws with a bound, from the range or the variance of the draws only.
 
-    Parameters
-    ----------
-    level : float
-        As in ``share_row``.
-    floor : float, optional
-        Least value that a draw can have.
-    ceiling : float or None, optional
-        Largest value that a draw can have; None if there is none.
-    variance : float or None, optional
-        Of one draw, at most; takes the place of the range.
-    margin : float or None, optional
-        Of an equality, in the unit of the values; a tenth of the bound by default.
-    **about
-        As in ``share_row``.
+    ``floor`` and ``ceiling`` are the range of a draw.  ``variance`` is an upper bound on its variance and replaces the
+    range.  ``margin`` is that of an equality; None takes a tenth of the bound.  For the other arguments see
+    ``share_row``.
 
     Raises
     ------
@@ -105,31 +88,19 @@ def mean_row(
 
 
 def exact_row(measured: float, bound: float, holds: bool, **about: Any) -> Comparison:
-    """Return a number without chance in it."""
+    """Compare a number without randomness with a bound."""
     return _row(measured, (measured, measured), bound, "tight", exact_verdict(holds), 1, about)
 
 
 def unjudged_row(values: Sequence[float], reason: str, **about: Any) -> Comparison:
-    """Return a mean that no bound covers, with a 95 % interval; ``reason`` says which assumption is not met."""
+    """Return a mean with a 95 % interval and no verdict; ``reason`` names the assumption that fails."""
     sample = Sample.of(values)
     interval = student_interval(sample, UNJUDGED)
     return _row(sample.mean, interval, None, "upper", Verdict.OUT_OF_SCOPE, sample.n, {**about, "reason": reason})
 
 
 def median_row(name: str, found: Median, reason: str, **about: Any) -> Comparison:
-    """Return a median over seeds that is shown and not judged: no theorem covers it.
-
-    Parameters
-    ----------
-    name : str
-        Name of the method in the table.
-    found : Median
-        The median with its interval.
-    reason : str
-        Why it is not judged.
-    **about
-        The fields that say what was measured on what (``workload``, ``quantity``).
-    """
+    """Return a median over seeds without a verdict, because no theorem covers it."""
     return Comparison(
         operator=name,
         measured=found.value,
@@ -145,7 +116,7 @@ def median_row(name: str, found: Median, reason: str, **about: Any) -> Compariso
 
 
 def out_of_scope(row: Comparison, reason: str) -> Comparison:
-    """Return the same row without a verdict: an assumption of its bound is not met."""
+    """Return the row without a verdict, because an assumption of its bound fails."""
     return replace(row, verdict=Verdict.OUT_OF_SCOPE, reason=reason)
 
 

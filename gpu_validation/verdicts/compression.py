@@ -1,4 +1,4 @@
-"""Messages of an operator against its claims, and against the limit."""
+"""Comparison of an operator's messages with its claims and with rate-distortion limits."""
 
 from __future__ import annotations
 
@@ -30,10 +30,7 @@ ROUNDING = 1e-6  # relative to |x|^2: arithmetic and transmitted scales are bina
 def compression_rows(compression: Compression, *, false_alarm: float, **labels: Any) -> list[Comparison]:
     """Return every comparison that the messages of one operator allow.
 
-    Parameters
-    ----------
-    false_alarm : float
-        Chance, over the whole list, that a true claim is VIOLATED by bad luck.
+    ``false_alarm`` is the probability, over the whole list, that a true claim is VIOLATED.
     """
     counting = CompressionJudge(level=0.5)
     counting.compression(compression, labels)
@@ -41,10 +38,10 @@ def compression_rows(compression: Compression, *, false_alarm: float, **labels: 
 
 
 class CompressionJudge(Judge):
-    """Builds the rows of measured messages."""
+    """Makes the rows of measured messages."""
 
     def compression(self, c: Compression, where: dict[str, Any]) -> list[Comparison]:
-        """Return all rows of the messages of one operator on one kind of input."""
+        """Return all rows of one operator's messages on one kind of input."""
         return [
             *rows_of(lambda: self.declared_bits(c, where), "codec bits", **where),
             *rows_of(lambda: [self.distortion(c, where)], "distortion", **where),
@@ -52,7 +49,7 @@ class CompressionJudge(Judge):
         ]
 
     def declared_bits(self, c: Compression, where: dict[str, Any]) -> Iterable[Comparison]:
-        """Compare message lengths with what the operator declares."""
+        """Compare message lengths with the operator's declared size."""
         declared, common = c.declared, {**where, "unit": "bit", "n": c.bits.n, "theorem": "Operator.bits"}
         if declared.exact_bits is not None:
             same = c.bits.low == c.bits.high == declared.exact_bits
@@ -126,13 +123,13 @@ class CompressionJudge(Judge):
         )
 
     def limit(self, c: Compression, where: dict[str, Any]) -> Iterable[Comparison]:
-        """Compare mean bits with the fewest that the distortion allows.
+        """Compare the mean length with the lower limit at the measured distortion.
 
-        Too few bits are an accusation only beside the largest distortion that the operator can have: the one that it
-        claims, for no number of messages bounds the mean of an error without a largest value.
+        Too few bits are VIOLATED only against the limit at the claimed distortion.  No number of messages bounds the
+        mean of an error without a largest value.
         """
         if c.source == "flat" or c.error_per_coordinate.high == 0 or c.ratio.high == 0:
-            return  # one fixed vector has no rate-distortion limit; neither has a lossless operator
+            return  # neither a single fixed vector nor a lossless operator has a rate-distortion limit
         bound, name = limit_for(c.declared)
         gaussian = c.source == "gaussian"
         distortion = c.error_per_coordinate if gaussian else c.ratio
@@ -158,7 +155,7 @@ class CompressionJudge(Judge):
             return
         self.samples += 1
         most = next((b for b in (c.declared.exact_bits, c.declared.worst_case_bits) if b is not None), math.inf)
-        most = most if c.bits.high <= most else math.inf  # a broken worst case is none
+        most = most if c.bits.high <= most else math.inf  # ignore a worst case that is exceeded
         bits = mean_interval(c.bits, below=ACQUIT, above=self.level, floor=0.0, ceiling=most)
         least, claimed = mean_interval(distortion, below=ACQUIT, above=self.level, floor=0.0)[0], c.declared.constant
         sharpest = bound(d=c.d, **{name: max(least, 1e-300)})
@@ -169,7 +166,7 @@ class CompressionJudge(Judge):
 
 
 def _bits_of_claim(bound: Bound, name: str, d: int, claimed: float | None) -> float:
-    """Return the fewest bits of an operator with the claimed constant; 0 where the claim limits none."""
+    """Return the fewest bits of an operator with the claimed constant; 0 if the claim implies no limit."""
     if claimed is None or claimed == math.inf or (name == "alpha" and claimed >= 1):
         return 0.0
     return math.inf if claimed == 0 else bound(d=d, **{name: claimed})

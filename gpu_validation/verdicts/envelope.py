@@ -1,16 +1,16 @@
-"""How many bytes the wire may carry for a payload: an interval from the formats alone, in which nothing is fitted.
+"""Interval of payloads for the bytes on the wire, from the formats alone, without fitted numbers.
 
-gloo sends one message as three pieces of a TCP stream: the sender's notice, the receiver's notice, and the message;
-each begins with a preamble of six 8-byte words (gloo/transport/tcp/pair.h, struct Op).  TCP cuts the stream into
-segments of at most ``frame_bytes`` and answers each of them with one acknowledgement at most (RFC 5681, 4.2); Ethernet,
-IPv4 (RFC 791), TCP (RFC 9293) and its time stamps (RFC 7323) head every one of both.  The connections are there before
-anything is counted.  So for a payload P in n messages ::
+gloo sends one message as three pieces of a TCP stream: the sender's notice, the receiver's notice, and the message.
+Each piece begins with a preamble of six 8-byte words (gloo/transport/tcp/pair.h, struct Op).  TCP splits the stream
+into segments of at most ``frame_bytes``, each with at most one acknowledgement (RFC 5681, 4.2).  Segments and
+acknowledgements have headers of Ethernet, IPv4 (RFC 791), TCP (RFC 9293) and its time stamps (RFC 7323).  Connections
+are opened before bytes are counted.  For a payload P in n messages ::
 
     P <= bytes of the streams <= P + 144 n,
-    P (1 + 66/frame) <= bytes of the interface <= (P + 144 n) (1 + 132/frame) + 396 n + what TCP had to send again,
+    P (1 + 66/frame) <= bytes of the interface <= (P + 144 n) (1 + 132/frame) + 396 n + retransmitted bytes.
 
-where 396 n stands for the last, partly filled segment of each of the 3 n pieces.  Read backwards, a count says in which
-interval the payload lies.
+396 n stands for the last, partly filled segment of each of the 3 n pieces.  Solved for P, a count gives an interval of
+payloads.
 """
 
 from __future__ import annotations
@@ -27,18 +27,13 @@ PIECES = 3  # notice to send, notice to receive, message
 ETHERNET_BYTES, IP_BYTES, TCP_BYTES, TIME_STAMP_BYTES = 14, 20, 20, 12
 HEADERS_BYTES = ETHERNET_BYTES + IP_BYTES + TCP_BYTES + TIME_STAMP_BYTES
 NOTHING = StreamCount()
-SELECTIVE_BYTES = 40  # most options of an acknowledgement after a loss (RFC 2018)
+SELECTIVE_BYTES = 40  # largest options of an acknowledgement after a loss (RFC 2018)
 
 
 def payload_in_streams(sent_bytes: float, messages: float) -> Interval:
-    """Return the payloads for which TCP streams may carry so many bytes.
+    """Return the interval of payloads for which TCP streams may carry this many bytes.
 
-    Parameters
-    ----------
-    sent_bytes : float, bytes
-        Of all streams together, each byte once.
-    messages : float
-        Handed to the transport, all ranks together.
+    ``sent_bytes`` counts each byte of all streams once; ``messages`` are those of all ranks.
     """
     return sent_bytes - PIECES * PREAMBLE_BYTES * messages, sent_bytes
 
@@ -46,14 +41,9 @@ def payload_in_streams(sent_bytes: float, messages: float) -> Interval:
 def payload_on_interface(
     counted_bytes: float, messages: float, frame_bytes: int, resent: StreamCount = NOTHING
 ) -> Interval:
-    """Return the payloads for which the interfaces may count so many bytes of whole frames.
+    """Return the interval of payloads for which the interfaces may count this many bytes of whole frames.
 
-    Parameters
-    ----------
-    frame_bytes : int, bytes
-        Of the stream in one frame, 1448 at an MTU of 1500.
-    resent : StreamCount, optional
-        What TCP has sent again meanwhile.
+    ``frame_bytes`` is the payload of one frame, 1448 at an MTU of 1500.  ``resent`` is what TCP has retransmitted.
     """
     headers = HEADERS_BYTES / frame_bytes
     again = resent.resent_bytes + (2 * HEADERS_BYTES + SELECTIVE_BYTES) * resent.resent_segments
@@ -63,23 +53,18 @@ def payload_on_interface(
 
 
 def in_streams(payload_bytes: float, sent_bytes: float | None, messages: float, **about: Any) -> Comparison:
-    """Return the row that holds a payload against what TCP streams carried for it; None where nobody counts them."""
-    reason = "the system does not count what this transport's connections carry"
+    """Compare a payload with the bytes that TCP streams carried; ``sent_bytes`` is None if they were not counted."""
+    reason = "the system does not count the bytes of this transport's connections"
     interval = None if sent_bytes is None else payload_in_streams(sent_bytes, messages)
     return _row(payload_bytes, interval, reason, theorem="format of gloo", **about)
 
 
 def on_interface(payload_bytes: float, interval: Interval | None, method: str, **about: Any) -> Comparison:
-    """Return the row that holds a payload against the frames of the ranks' own interfaces.
+    """Compare a payload with the frames of the ranks' own interfaces.
 
-    Parameters
-    ----------
-    interval : Interval or None
-        Of ``payload_on_interface``, None without such counters.
-    method : str
-        Who counts, in words.
+    ``interval`` is that of ``payload_on_interface``, None without counters.  ``method`` describes the counter.
     """
-    reason = f"no counter of the ranks' own: {method}"
+    reason = f"the ranks have no counters of their own: {method}"
     return _row(payload_bytes, interval, reason, theorem=f"formats of gloo, TCP, IP and Ethernet; {method}", **about)
 
 
@@ -91,5 +76,5 @@ def _row(payload: float, interval: Interval | None, unknown: str, **about: Any) 
     verdict = tight_verdict(interval, payload, MARGIN * payload)
     reason = ""
     if verdict is Verdict.INCONCLUSIVE:
-        reason = "what the transport may say to itself is much beside a payload so short"
+        reason = "the transport's own bytes may exceed the margin at such a short payload"
     return Comparison(measured=interval[1], interval=interval, verdict=verdict, reason=reason, **common)

@@ -1,17 +1,17 @@
-"""Confidence intervals for a mean that hold their level whatever the law, for values in a declared range.
+"""Confidence intervals for a mean with a guaranteed level for every distribution on a declared range.
 
-Let y >= floor be drawn with conditional means at most mu.  For 0 <= stake <= 1 put ::
+Let y >= floor be drawn with conditional means of at most mu.  For 0 <= stake <= 1 put ::
 
     f = 1 + stake ((y - floor) / (mu - floor) - 1) >= 0,     E f <= 1.
 
-So the product of f over the draws is a nonnegative supermartingale started at 1, and so is its mean over several
-stakes; by Markov's inequality it exceeds 1/level with probability at most ``level``.  Every mu at which it does is
-rejected; the product decreases in mu, so that what is left is an interval above a lower end (Hoeffding 1963 and
-Waudby-Smith and Ramdas 2024 bet in the same way).  The upper end is the lower end of ceiling - y.  Nothing is assumed
-of the law but its range: a lazy law that is equal n times out of n gets a wide interval, not a point.
+The product of f over the draws is a nonnegative supermartingale that starts at 1, and so is its mean over several
+stakes.  By Markov's inequality it exceeds 1/level with probability at most ``level``.  Every mu for which it does is
+rejected.  The product decreases in mu, so the remaining values form an interval above a lower end.  (Hoeffding 1963 and
+Waudby-Smith and Ramdas 2024 use the same bets.)  The upper end is the lower end of ceiling - y.  Only the range of the
+distribution is assumed: n equal draws give a wide interval, not a point.
 
-Every interval contains the measured mean: an end that the draws put on the wrong side of it is moved to it.  A wider
-interval misses no more often.
+Every interval contains the measured mean: an end on the wrong side is moved to the mean.  A wider interval misses no
+more often.
 """
 
 from __future__ import annotations
@@ -25,30 +25,20 @@ import numpy as np
 from ..records.sample import Sample
 
 Interval = tuple[float, float]
-ACQUIT = 0.05  # chance that an end which acquits misses; the end which accuses misses with the run's level
-CAP = 4  # times an upper bound: where no largest value is declared, a larger draw leaves the upper end open
+ACQUIT = 0.05  # error probability of the end that confirms a bound; the end that rejects it has the run's level
+CAP = 4  # times an upper bound: without a declared largest value, a larger draw leaves the upper end open
 NO_LARGEST = f"a draw exceeds {CAP} times the bound and no largest value is declared: draws cannot bound the mean above"
 STAKES = np.concatenate([[1.0, 0.99, 0.95], np.geomspace(0.9, 1e-5, 30)])
 RATES = np.geomspace(1e-4, 3, 40)  # times one over the standard deviation
-FURTHEST = 1e9  # spreads from the draws, beyond which a mean is taken for unbounded
+FURTHEST = 1e9  # spreads from the draws, beyond which a mean counts as unbounded
 BISECTIONS = 50
 
 
 def mean_interval(sample: Sample, *, below: float, above: float, floor: float, ceiling: float = math.inf) -> Interval:
-    """Return ends of which each misses the mean with at most its probability.
+    """Return an interval whose ends miss the mean with at most the probabilities ``below`` and ``above``.
 
-    Parameters
-    ----------
-    sample : Sample
-        Independent draws, or draws whose conditional means all lie in the interval that is asked for.
-    below : float
-        Chance that the lower, the upper end misses, in (0, 1).
-    above : float
-        Chance that the lower, the upper end misses, in (0, 1).
-    floor : float
-        Declared range of every single draw; an infinite one leaves its end open.
-    ceiling : float, optional
-        Declared range of every single draw; an infinite one leaves its end open.
+    The draws are independent, or have conditional means in the interval.  ``floor`` and ``ceiling`` are the declared
+    range of every draw; an infinite one leaves its end open.
 
     Raises
     ------
@@ -58,7 +48,7 @@ def mean_interval(sample: Sample, *, below: float, above: float, floor: float, c
     if not (floor <= sample.low and sample.high <= ceiling):
         raise ValueError(
             f"the draws must lie in the declared range [{floor:g}, {ceiling:g}]; "
-            f"got [{sample.low:g}, {sample.high:g}]: declare the range of the law, not of a wish"
+            f"got [{sample.low:g}, {sample.high:g}]: declare the range of the distribution"
         )
     if not math.isfinite(sample.mean):
         return _containing((-math.inf, math.inf), sample)
@@ -72,45 +62,29 @@ def mean_interval(sample: Sample, *, below: float, above: float, floor: float, c
 
 
 def variance_interval(sample: Sample, variance: float, *, below: float, above: float) -> Interval:
-    """Return ends for a mean whose draws have at most a declared ``variance``, whatever their range (Catoni 2012).
+    """Return an interval for a mean whose draws have at most a declared ``variance`` and any range (Catoni 2012).
 
-    With psi(x) = log(1 + x + x^2/2) for x >= 0 and psi(-x) = -psi(x), E exp psi(rate (y - mu)) is at most 1 + rate^2
-    variance/2; Markov's inequality does the rest.
-
-    Parameters
-    ----------
-    below : float
-        As in ``mean_interval``.
-    above : float
-        As in ``mean_interval``.
+    With psi(x) = log(1 + x + x^2/2) for x >= 0 and psi(-x) = -psi(x), E exp psi(rate (y - mu)) is at most
+    1 + rate^2 variance/2.  Markov's inequality then gives the ends.  For the arguments see ``mean_interval``.
     """
     return _from_variance(_catoni_end, sample, variance, below, above)
 
 
 def anytime_interval(sample: Sample, variance: float, *, below: float, above: float) -> Interval:
-    """Return ends for a mean whose draws have at most a declared ``variance``, also if one stops when one likes.
+    """Return an anytime-valid interval for a mean whose draws have at most a declared ``variance``.
 
-    The capital of ``variance_interval`` at one fixed rate is a nonnegative supermartingale, and so is its mean over
-    several rates, which do not depend on the number of draws (Ville's inequality).
-
-    Parameters
-    ----------
-    below : float
-        As in ``mean_interval``.
-    above : float
-        As in ``mean_interval``.
+    The capital of ``variance_interval`` at a fixed rate is a nonnegative supermartingale, and so is its mean over
+    several rates that do not depend on the number of draws (Ville's inequality).  For the arguments see
+    ``mean_interval``.
     """
     return _from_variance(_anytime_end, sample, variance, below, above)
 
 
 def interval_below(sample: Sample, bound: float, level: float, *, floor: float, ceiling: float | None) -> Interval:
-    """Return the interval that judges "the mean is at most ``bound``": ``level`` below, ACQUIT above.
+    """Return the interval for the claim "the mean is at most ``bound``": ``level`` below, ACQUIT above.
 
-    Parameters
-    ----------
-    ceiling : float or None
-        The largest single draw; None if none is declared.  Then CAP times the bound stands for it, as long as no draw
-        exceeds that: values rarer than the draws show may be of any size.  After a larger draw the upper end is open.
+    ``ceiling`` is the largest possible draw.  If it is None, CAP times the bound replaces it as long as no draw exceeds
+    that: values rarer than the draws show may have any size.  After a larger draw the upper end is open.
     """
     if ceiling is None:
         cap = floor + CAP * max(bound - floor, 0.0)
@@ -119,9 +93,9 @@ def interval_below(sample: Sample, bound: float, level: float, *, floor: float, 
 
 
 def student_interval(sample: Sample, level: float) -> Interval:
-    """Return Student's two-sided interval, for means that decide nothing: its level is exact for Gaussian draws only.
+    """Return Student's two-sided interval for means without a verdict; its level is exact for Gaussian draws only.
 
-    One draw, equal draws and infinite draws give an infinite interval: they say nothing about the spread.
+    A single draw, equal draws and infinite draws give an infinite interval, because their spread is unknown.
     """
     from scipy.special import stdtrit
 
@@ -132,7 +106,7 @@ def student_interval(sample: Sample, level: float) -> Interval:
 
 
 def share_interval(hits: int, trials: int, level: float) -> Interval:
-    """Return Clopper and Pearson's two-sided interval for a probability, of independent trials."""
+    """Return the two-sided interval of Clopper and Pearson for a probability."""
     from scipy.special import betaincinv
 
     low = 0.0 if hits == 0 else float(betaincinv(hits, trials - hits + 1, level / 2))
@@ -141,9 +115,9 @@ def share_interval(hits: int, trials: int, level: float) -> Interval:
 
 
 def _containing(interval: Interval, sample: Sample) -> Interval:
-    """Return the interval widened to contain the mean; an infinite mean is refuted or shown by itself.
+    """Return the interval widened to contain the mean.
 
-    A law with a finite mean has no infinite draws, so a sample with one rejects every finite mean at any level.
+    A sample with an infinite draw rejects every finite mean at any level; its mean is the interval.
     """
     if math.isinf(sample.mean):
         return sample.mean, sample.mean
@@ -157,7 +131,7 @@ def _from_variance(
     below: float,
     above: float,
 ) -> Interval:
-    """Return both ends of a mean by ``end``, which computes the lower one of values with counts."""
+    """Return both ends of a mean from ``end``, which returns the lower end of values with counts."""
     if not variance >= 0:
         raise ValueError(f"a declared variance must be >= 0; got {variance}: correct the claim")
     if not math.isfinite(sample.mean) or math.isinf(variance):
@@ -169,7 +143,7 @@ def _from_variance(
 
 
 def _lower_end(values: np.ndarray, counts: np.ndarray, level: float) -> float:
-    """Return the largest mean that draws >= 0 reject as an upper bound, or 0 if they reject none."""
+    """Return the largest mean that draws >= 0 reject as an upper bound; 0 if they reject none."""
     inside, outside = 0.0, float(values @ counts / counts.sum())
     for _ in range(BISECTIONS):
         middle = (inside + outside) / 2
@@ -183,7 +157,7 @@ def _lower_end(values: np.ndarray, counts: np.ndarray, level: float) -> float:
 
 
 def _catoni_end(values: np.ndarray, counts: np.ndarray, variance: float, level: float) -> float:
-    """Return the largest mean that the draws reject as an upper bound; minus infinity if they reject none."""
+    """Return the largest mean that the draws reject as an upper bound; -inf if they reject none."""
     n, nats = counts.sum(), -math.log(level)
     if variance == 0:
         return float(values.min())
@@ -209,7 +183,7 @@ def _catoni_end(values: np.ndarray, counts: np.ndarray, variance: float, level: 
 
 
 def _anytime_end(values: np.ndarray, counts: np.ndarray, variance: float, level: float) -> float:
-    """Return the largest mean that the draws reject as theirs from above; minus infinity if they reject none."""
+    """Return the largest mean that the draws reject as an upper bound at any time; -inf if they reject none."""
     if variance == 0:
         return float(values.min())
     rates = RATES / math.sqrt(variance)
@@ -235,7 +209,7 @@ def _anytime_end(values: np.ndarray, counts: np.ndarray, variance: float, level:
 
 
 def _log_capital(ratios: np.ndarray, counts: np.ndarray) -> float:
-    """Return the logarithm of the mean over the stakes of the product of 1 + stake (ratio - 1)."""
+    """Return the log of the mean over stakes of the product of 1 + stake (ratio - 1)."""
     with np.errstate(divide="ignore"):
         logs = np.log1p(STAKES[:, None] * (ratios - 1)) @ counts
     top = float(logs.max())
@@ -247,7 +221,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Median:
-    """A sample's median, and order statistics that enclose the law's median at the stated level, whatever the law."""
+    """Median of a sample, with order statistics that enclose the median of any distribution at the stated level."""
 
     value: float
     interval: tuple[float, float]
@@ -256,14 +230,10 @@ class Median:
 
 
 def median_of(values: Sequence[float], *, level: float = LEVEL) -> Median:
-    """Return the shortest symmetric pair of order statistics at ``level``; the extremes, at theirs, if there are too
-    few.
+    """Return the median with the shortest symmetric pair of order statistics at ``level``.
 
-    Parameters
-    ----------
-    values : sequence of float
-        Independent draws of one law, which may be infinite.  The level of the k-th smallest and k-th largest of n is at
-        least 1 - 2 P(Bin(n, 1/2) < k).
+    With too few values the extremes are returned with their own level.  The values are independent draws and may be
+    infinite.  The level of the k-th smallest and k-th largest of n is at least 1 - 2 P(Bin(n, 1/2) < k).
     """
     from scipy.stats import binom
 

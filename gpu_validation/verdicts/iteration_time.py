@@ -1,4 +1,4 @@
-"""Seconds per iteration against the runtime model, and its parts fitted to rounds and steps."""
+"""Comparison of seconds per iteration with the runtime model, whose parts are fitted to rounds and steps."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ..records.storage import Record
 from ..timing import delay_from_rounds, fit_law, fit_rounds
 from .verdict import Comparison, Verdict
 
-TOLERANCE = 0.10  # of the prediction
+TOLERANCE = 0.10  # relative to the prediction
 LEVEL = 0.95
-FIT = 5  # fold of the key with which a law is fitted
+FIT = 5  # folded into the key by which a law is fitted
 
 
 def iteration_time_rows(records: Sequence[Record]) -> Iterable[Comparison]:
-    """Return seconds per iteration against the model; Y, D and the law of Y fitted to the rounds and steps.
+    """Return rows for seconds per iteration, Y, D, and the law of Y fitted to rounds and steps.
 
-    A law is fitted to the first record that has it; correlated steps and workers of different speed fit none.
-    None of these rows decides: the noise of a shared machine has no bound.
+    A law is fitted to the first record that has it; laws with correlated steps or unequal workers are not fitted.
+    Timings never decide a verdict: the noise of a shared machine has no bound.
     """
     fitted = {"Constant", "AutoregressiveLogNormal", "PersistentStragglers"}
     for record in records:
@@ -43,12 +43,12 @@ def iteration_time_rows(records: Sequence[Record]) -> Iterable[Comparison]:
 
 
 def barrier_timed_delay(record: Record) -> Estimate:
-    """Return the mean of D as timed by itself, with its interval."""
+    """Return the mean of D timed behind a barrier, with its interval."""
     return mean_estimate(record["delay_s"], LEVEL)
 
 
 def iteration(record: Record) -> Estimate:
-    """Return mean seconds per iteration over all rounds, with its interval."""
+    """Return the mean seconds per iteration over all rounds, with its interval."""
     rounds = np.concatenate([np.asarray(part) for part in record["round_s"]])
     return mean_estimate(rounds / record["tau"], LEVEL)
 
@@ -65,7 +65,7 @@ def _common(record: Record) -> dict[str, Any]:
 
 
 def near(measured: float, bound: float) -> tuple[Verdict, str]:
-    """Return HOLDS within TOLERANCE, else INCONCLUSIVE and why."""
+    """Return HOLDS within TOLERANCE, else INCONCLUSIVE with the reason."""
     away = measured / bound - 1
     if abs(away) <= TOLERANCE:
         return Verdict.HOLDS, ""
@@ -73,7 +73,7 @@ def near(measured: float, bound: float) -> tuple[Verdict, str]:
 
 
 def _iteration_row(record: Record) -> Comparison:
-    """Return the mean lies near the prediction, or the prediction in the interval that drawn steps leave."""
+    """Compare the mean with the prediction, by the interval of the drawn steps."""
     estimate = iteration(record)
     low, high = float(estimate.interval.lo), float(estimate.interval.hi)
     predicted = record["predicted_compute_s"] + barrier_timed_delay(record).value / record["tau"]
@@ -93,7 +93,7 @@ def _iteration_row(record: Record) -> Comparison:
 
 
 def _delay_row(record: Record) -> Comparison:
-    """Return D as the unexplained part of the rounds against D timed behind a barrier."""
+    """Compare D, estimated from the rounds minus the steps, with D timed behind a barrier."""
     rounds = np.concatenate([np.asarray(part) for part in record["round_s"]])
     steps = np.concatenate([np.asarray(part) for part in np.swapaxes(np.asarray(record["step_s"]), 0, 1)], axis=1)
     estimate, fenced = delay_from_rounds(rounds, steps, tau=record["tau"]), barrier_timed_delay(record)
@@ -131,7 +131,7 @@ def _law_row(record: Record) -> Comparison:
 
 
 def _fitted_rows(group: Sequence[Record]) -> Iterable[Comparison]:
-    """Return Y and D as slope and intercept over all tau of a workload."""
+    """Return rows for Y and D as slope and intercept over all tau of a workload."""
     taus, rounds = [], []
     for record in group:
         for seconds in (s for part in record["round_s"] for s in part):

@@ -1,4 +1,4 @@
-"""One level for all rows of a run: the intervals that judge, and how many rest on a sample."""
+"""Common level of all rows of a run, split over the rows that rest on a sample."""
 
 from __future__ import annotations
 
@@ -16,34 +16,28 @@ from ..records.sample import Sample
 from .intervals import ACQUIT, Interval, interval_below, student_interval, variance_interval
 from .verdict import Comparison, Verdict, open_above, tight_verdict, upper_verdict, wide
 
-UNJUDGED = 0.05  # level of intervals that decide nothing and take no part in the budget
+UNJUDGED = 0.05  # level of intervals without a verdict, outside the budget
 
 
 class Judge:
-    """Builds rows at one level and counts those that rest on a sample."""
+    """Makes rows at one level and counts those that rest on a sample."""
 
     def __init__(self, level: float) -> None:
         self.level = level
         self.samples = 0
 
     def below(self, sample: Sample, bound: float, ceiling: float | None = None) -> Interval:
-        """Return the interval that judges an upper bound on the mean of draws >= 0."""
+        """Return the interval for an upper bound on the mean of draws >= 0."""
         self.samples += 1
-        largest = ceiling if ceiling is None or sample.high <= ceiling else None  # a broken worst case is none
+        largest = ceiling if ceiling is None or sample.high <= ceiling else None  # ignore an exceeded worst case
         return interval_below(sample, bound, self.level, floor=0.0, ceiling=largest)
 
     def shown(self, sample: Sample) -> Interval:
-        """Return a 95 % interval that decides nothing."""
+        """Return a 95 % interval without a verdict."""
         return student_interval(sample, UNJUDGED)
 
     def upper(self, sample: Sample, bound: float, variance: float | None, **about: Any) -> Comparison:
-        """Return a mean of draws >= 0 below a bound.
-
-        Parameters
-        ----------
-        variance : float or None
-            Of one draw, where it is known.
-        """
+        """Compare the mean of draws >= 0 with an upper bound; ``variance`` is that of one draw, None if unknown."""
         if variance is None:
             interval = self.below(sample, bound)
         else:
@@ -62,7 +56,7 @@ class Judge:
         )
 
     def tight(self, sample: Sample, value: float, variance: float, margin: float, **about: Any) -> Comparison:
-        """Return a mean of draws of known variance equal to a value, up to a share of it."""
+        """Compare the mean of draws of known variance with a value, with a relative margin."""
         self.samples += 1
         interval = variance_interval(sample, variance, below=self.level / 2, above=self.level / 2)
         verdict = tight_verdict(interval, value, margin * abs(value))
@@ -80,17 +74,7 @@ class Judge:
 
 
 def rows_of(measure: Callable[[], Iterable[Comparison]], quantity: str, **where: Any) -> list[Comparison]:
-    """Return the rows of a part of a record, with an INCONCLUSIVE one from where the record does not allow them.
-
-    Parameters
-    ----------
-    measure : callable
-        Makes the rows.
-    quantity : str
-        What the row is about that stands in their place.
-    **where
-        The other fields of that row.
-    """
+    """Return the rows that ``measure`` makes; if the record does not allow it, an INCONCLUSIVE row of ``quantity``."""
     rows: list[Comparison] = []
     try:
         with warnings.catch_warnings(), np.errstate(invalid="raise"):
@@ -102,17 +86,7 @@ def rows_of(measure: Callable[[], Iterable[Comparison]], quantity: str, **where:
 
 
 def unmeasured(quantity: str, error: Exception, **where: Any) -> Comparison:
-    """Return the row of a quantity that a record does not allow to measure.
-
-    Parameters
-    ----------
-    quantity : str
-        What would have been measured.
-    error : Exception
-        What the attempt raised.
-    **where
-        The other fields of the row.
-    """
+    """Return the INCONCLUSIVE row of a quantity that a record does not allow to measure."""
     missing = f"no field {error}" if isinstance(error, KeyError) else str(error)
     return Comparison(
         quantity=quantity,
@@ -128,7 +102,7 @@ def unmeasured(quantity: str, error: Exception, **where: Any) -> Comparison:
 
 
 def _of_numbers(row: Comparison) -> Comparison:
-    """Return the row, INCONCLUSIVE if it compares something with a bound that is no number, or HOLDS without one."""
+    """Return the row, INCONCLUSIVE if its bound is nan, or if it HOLDS without a number."""
     if row.bound is not None and math.isnan(row.bound) and row.verdict is not Verdict.OUT_OF_SCOPE:
         return replace(row, bound=None, verdict=Verdict.INCONCLUSIVE, reason="not measured: the bound is no number")
     if row.verdict is Verdict.HOLDS and any(map(math.isnan, (row.measured, *row.interval))):
@@ -137,7 +111,7 @@ def _of_numbers(row: Comparison) -> Comparison:
 
 
 def gated(bound: Bound, row: Comparison) -> Comparison:
-    """Return a recalled bound gives no verdict."""
+    """Return the row, OUT_OF_SCOPE if its bound is only recalled."""
     if bound.status is not Status.RECALLED:
         return row
     values = {name: getattr(row, name) for name in row.__dataclass_fields__}

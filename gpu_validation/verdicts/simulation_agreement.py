@@ -1,4 +1,7 @@
-"""A run of real processes beside its simulation: equal losses decide, seconds are compared with Y + D/tau."""
+"""Comparison of a run of real processes with its simulation: losses must be equal.
+
+Seconds are compared with Y + D/tau.
+"""
 
 from __future__ import annotations
 
@@ -13,30 +16,17 @@ from .verdict import Comparison
 
 
 def compared(real: Record, simulated: Record) -> Record:
-    """Return how far the losses are apart at the steps that both recorded: their number, and the largest difference.
-
-    Parameters
-    ----------
-    real : Record
-        Of ``run_training``.
-    simulated : Record
-        Of ``simulate``.
-    """
+    """Return the number of steps that both records have, and the largest difference of their losses."""
     ends = dict(zip(simulated["step"], simulated["losses"], strict=True))
     apart = [abs(loss - ends[k]) for k, loss in zip(real["step"], real["losses"], strict=True) if k in ends]
     return {"compared": len(apart), "largest_difference": max(apart)}
 
 
 def agreement_rows(record: Record, *, steps: int, step_s: float, tau: int, **about: Any) -> list[Comparison]:
-    """Return the same losses, and seconds per iteration near the runtime model's, which decide nothing.
+    """Return rows for equal losses and for seconds per iteration near the runtime model's; the latter never decide.
 
-    Parameters
-    ----------
-    record : Record
-        What ``compared`` gave, ``raced_s`` and ``steps`` of the race, ``fenced_s`` of averagings timed by themselves,
-        ``scheduling`` and ``method``.
-    step_s : float, seconds
-        Y.
+    ``record`` has the result of ``compared``, ``raced_s`` and ``steps`` of the timed run, ``fenced_s`` of averagings
+    timed behind barriers, ``scheduling`` and ``method``.  ``step_s`` is Y in seconds.
     """
     about["tau"] = tau
     equal = exact_row(

@@ -1,6 +1,6 @@
-"""When a run reached a loss: trailing means of its curve, crossing times, and medians of few runs with exact intervals.
+"""Times at which a run reaches a loss, from trailing means of its curve.
 
-A curve holds losses of averaged models at points in time; between two points the earlier model is what one has.
+A curve has the losses of averaged models at some times; between two times the earlier model is the current one.
 """
 
 from __future__ import annotations
@@ -14,12 +14,9 @@ import numpy as np
 def smoothed(
     seconds: Sequence[float], losses: Sequence[float], at: float | np.ndarray, *, window_s: float
 ) -> np.ndarray:
-    """Return mean of the curve over the ``window_s`` seconds before ``at``, fewer near the start; the shape of ``at``.
+    """Return the mean of the curve over the ``window_s`` seconds before ``at``, fewer near the start.
 
-    Parameters
-    ----------
-    seconds : sequence of float
-        Of the points, increasing, the first is 0.  Beyond the last point its loss goes on.
+    ``seconds`` increase from 0.  After the last point its loss is constant.  The result has the shape of ``at``.
 
     Raises
     ------
@@ -45,9 +42,7 @@ def smoothed(
 
 
 def time_to_loss(seconds: Sequence[float], losses: Sequence[float], target: float, *, window_s: float) -> float:
-    """Return when the smoothed curve first comes down to ``target``, in seconds; infinite if it does not
-    until its end.
-    """
+    """Return the first time in seconds at which the smoothed curve reaches ``target``; inf if it never does."""
     times = np.asarray(seconds, float)
     corners = np.unique(np.concatenate([times, times + window_s]))
     corners = corners[corners <= times[-1]]
@@ -58,16 +53,15 @@ def time_to_loss(seconds: Sequence[float], losses: Sequence[float], target: floa
     i = int(below[0])
     if i == 0:
         return float(corners[0])
-    share = (values[i - 1] - target) / (values[i - 1] - values[i])  # straight between corners, but for the start
+    share = (values[i - 1] - target) / (values[i - 1] - values[i])  # linear between corners, except at the start
     return float(corners[i - 1] + share * (corners[i] - corners[i - 1]))
 
 
 def arrival(seconds: Sequence[float], losses: Sequence[float], target: float, *, share: float = 1 / 8) -> float:
-    """Return when the mean loss over the last ``share`` of the time so far first comes down to ``target``; infinite if
-    never.
+    """Return the first time at which the mean loss over the last ``share`` of the time reaches ``target``, or inf.
 
-    A run that does the same in a k-th of the time arrives k times sooner, exactly: a window of fixed length would let
-    early targets look alike.  Straight between the points, the first of which is the start.
+    If a run does the same in 1/k of the time, its arrival is exactly k times earlier.  A window of fixed length would
+    not separate early targets.  The means are interpolated linearly, starting with the first loss.
     """
     times = np.asarray(seconds, float)
     if losses[0] <= target:

@@ -1,4 +1,4 @@
-"""The verdict that follows from an interval and a bound, one function a side."""
+"""Verdicts from an interval and a bound: one function per side."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from typing import Any
 from ..records.storage import plain, write_atomically
 from .intervals import NO_LARGEST, Interval
 
-MARGIN = 0.10  # of the bound: an interval that reaches no further shows an equality
+MARGIN = 0.10  # relative to the bound: an interval within it confirms an equality
 
 
 def upper_verdict(interval: Interval, bound: float, slack: float = 0.0) -> Verdict:
-    """Judge whether the quantity stays below the bound.
+    """Return the verdict on the claim that a quantity is at most ``bound``.
 
     Parameters
     ----------
     interval : Interval
-        The interval of the measured number.
+        Interval of the measured number.
     bound : float
-        What the theorem says, in the unit of the interval.
+        Upper bound, in the unit of the interval.
     slack : float, optional
-        How far rounding may carry the number beyond.
+        Rounding error to allow, >= 0.
     """
     if interval[0] > bound + slack:
         return Verdict.VIOLATED
@@ -34,14 +34,14 @@ def upper_verdict(interval: Interval, bound: float, slack: float = 0.0) -> Verdi
 
 
 def lower_verdict(interval: Interval, bound_at_ends: Interval) -> Verdict:
-    """Judge whether the quantity stays above a bound that itself lies in an interval.
+    """Return the verdict on the claim that a quantity is at least a bound that itself lies in an interval.
 
     Parameters
     ----------
     interval : Interval
-        The interval of the measured number.
+        Interval of the measured number.
     bound_at_ends : Interval
-        The interval in which the bound lies.
+        Interval of the bound.
     """
     if interval[1] < bound_at_ends[0]:
         return Verdict.VIOLATED
@@ -49,16 +49,18 @@ def lower_verdict(interval: Interval, bound_at_ends: Interval) -> Verdict:
 
 
 def tight_verdict(interval: Interval, bound: float, margin: float) -> Verdict:
-    """Judge whether the quantity equals the bound, up to ``margin``.  A wider interval shows neither.
+    """Return the verdict on the claim that a quantity equals ``bound`` up to ``margin``.
+
+    An interval that extends further is INCONCLUSIVE.
 
     Parameters
     ----------
     interval : Interval
-        The interval of the measured number.
+        Interval of the measured number.
     bound : float
-        What the theorem says, in the unit of the interval.
+        Predicted value, in the unit of the interval.
     margin : float
-        What still counts as equal.
+        Largest difference that counts as equal.
     """
     if not interval[0] <= bound <= interval[1]:
         return Verdict.VIOLATED
@@ -66,42 +68,42 @@ def tight_verdict(interval: Interval, bound: float, margin: float) -> Verdict:
 
 
 def wide(margin: float) -> str:
-    """Say why an equality is INCONCLUSIVE.
+    """Return the reason of an INCONCLUSIVE equality.
 
     Parameters
     ----------
     margin : float
-        What still counts as equal.
+        Largest difference that counts as equal.
     """
-    return f"not contradicted, not shown: the interval reaches further than {margin:.3g} from the value"
+    return f"not contradicted, not shown: the interval extends more than {margin:.3g} from the value"
 
 
 def open_above(interval: Interval, verdict: Verdict) -> str:
-    """Return why an upper bound is INCONCLUSIVE whose interval has no upper end; empty for other rows.
+    """Return the reason of an INCONCLUSIVE upper bound whose interval has no upper end; empty for other rows.
 
     Parameters
     ----------
     interval : Interval
-        The interval of the measured number.
+        Interval of the measured number.
     verdict : Verdict
-        What the row says.
+        Verdict of the row.
     """
     return NO_LARGEST if verdict is Verdict.INCONCLUSIVE and interval[1] == math.inf else ""
 
 
 def exact_verdict(holds: bool) -> Verdict:
-    """Return exact comparisons know only two answers.
+    """Return the verdict of an exact comparison: HOLDS or VIOLATED.
 
     Parameters
     ----------
     holds : bool
-        Whether the statement is true.
+        Whether the claim is true.
     """
     return Verdict.HOLDS if holds else Verdict.VIOLATED
 
 
 class Verdict(enum.StrEnum):
-    """What a comparison says.  The last two never count as HOLDS."""
+    """Result of a comparison; the last two never count as HOLDS."""
 
     HOLDS = "HOLDS"
     VIOLATED = "VIOLATED"
@@ -110,10 +112,10 @@ class Verdict(enum.StrEnum):
 
 
 class Evidence(enum.StrEnum):
-    """What a verdict is worth.
+    """Power of a verdict.
 
-    INFORMATIVE: a bound wrong by a factor of two would have been noticed.  POWERLESS: it would not.
-    STRUCTURAL: measured and bound come from the same code, so that they agree by construction; or both are 0.
+    INFORMATIVE: the row would be VIOLATED at half or twice the bound.  POWERLESS: it would not.
+    STRUCTURAL: measured number and bound come from the same code and agree by construction, or both are 0.
     """
 
     INFORMATIVE = "informative"
@@ -123,48 +125,48 @@ class Evidence(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Comparison:
-    """One measured number against one bound.
+    """One measured number and one bound.
 
     Parameters
     ----------
     operator : str
-        The compressor that ran.
+        The compressor.
     quantity : str
-        What was measured.
+        The measured quantity.
     measured : float
         Point estimate, in the unit of the row.
     interval : tuple of float
-        Ends around the measurement, or the number twice if exact.  The end that would accuse (the lower one of an upper
-        bound, the upper one of a lower bound, both of an equality) misses with the run's level for this row, the other
-        one with 5 %.
+        Ends around the measurement, or the number twice if exact.  The end that can reject the bound misses with the
+        run's level for this row: the lower end for an upper bound, the upper end for a lower bound, both for an
+        equality.  The other end misses with 5 %.
     bound : float or None
-        What the theorem says, in the same unit; None where nothing is claimed.
+        Predicted number, in the same unit; None without a claim.
     side : str
         "upper", "lower" or "tight".
     verdict : Verdict
-        What interval and bound together show.
+        Result for this interval and bound.
     reason : str, optional
-        Why the row decides nothing, if so.
+        Reason of a row without HOLDS or VIOLATED.
     theorem : str, optional
-        The bound's name.
+        Name of the bound.
     workload : str, optional
-        The problem that ran.
+        The problem.
     tau : int or None, optional
-        The local steps that ran.
+        Local steps per round.
     n : int, optional
-        How often.
+        Number of draws.
     decides : bool, optional
         Whether a VIOLATED counts.
     unit : str, optional
-        Its unit.
+        Unit of the numbers.
     structural : bool, optional
         Whether both numbers come from the same code.
     accuses_at : float or None, optional
-        The value of a lower bound at the end of its own interval that can accuse; None if it is ``bound``.
+        Value of a lower bound at the end of its own interval that can reject; None if it is ``bound``.
     slack : float, optional
-        Factor that the interval may lie beyond the bound before the row is VIOLATED; inf if it never is.
+        Factor by which the interval may exceed the bound before the row is VIOLATED; inf if it never is.
     facts : dict of str to float, optional
-        Numbers that the row is about, such as the target or the tau of a baseline, for pages and analyses.
+        Further numbers, such as the target or the tau of a baseline, for pages and analyses.
 
     Attributes
     ----------
@@ -193,10 +195,9 @@ class Comparison:
 
     @property
     def noticed(self) -> tuple[float, float] | None:
-        """Two factors; times one under the first or over the second, the bound would have been VIOLATED.
+        """Two factors: below the first or above the second times the bound, the row would be VIOLATED.
 
-        None where there is no verdict, or no factor changes the bound; (0, inf) where no factor would have been
-        noticed.
+        None without a verdict, or if no factor changes the bound; (0, inf) if no factor would be noticed.
         """
         if self.bound is None or not self.bound > 0 or self.verdict is Verdict.OUT_OF_SCOPE:
             return None
@@ -209,45 +210,45 @@ class Comparison:
 
     @property
     def evidence(self) -> Evidence | None:
-        """What the verdict is worth, None where there is none."""
+        """Power of the verdict; None without one."""
         if self.verdict is Verdict.OUT_OF_SCOPE:
             return None
         if self.structural or (self.bound == 0 and self.interval == (0.0, 0.0)):
             return Evidence.STRUCTURAL
-        if self.noticed is None:  # a bound of 0, or a fact: whatever differs is noticed
+        if self.noticed is None:  # a bound of 0, or a fact: any difference is noticed
             return Evidence.INFORMATIVE if self.interval[0] == self.interval[1] else Evidence.POWERLESS
         below, above = self.noticed
         return Evidence.INFORMATIVE if below >= 0.5 or above <= 2 else Evidence.POWERLESS
 
     def line(self) -> dict[str, Any]:
-        """Return the fields and what follows from them, as a file keeps them."""
+        """Return the fields and derived numbers as a record."""
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return fields | {"looseness": self.looseness, "noticed": self.noticed, "evidence": self.evidence}
 
     @property
     def looseness(self) -> float | None:
-        """How far the bound is from the measurement; 1 is tight, None if undefined."""
+        """Factor between bound and measurement; 1 is tight, None if undefined."""
         if self.bound is None or not self.measured or not self.bound:
             return None
         return self.bound / self.measured if self.side == "upper" else self.measured / self.bound
 
 
 def write_comparisons(path: Path, comparisons: Iterable[Comparison]) -> None:
-    """Write one line a comparison, with what follows from it; the file is there whole or not at all.
+    """Write one line per comparison atomically.
 
     Parameters
     ----------
     path : Path
-        Where the lines go; replaced whole.
+        File to replace.
     comparisons : iterable of Comparison
-        What is written.
+        Rows to write.
     """
     lines = (json.dumps(plain(comparison.line()), allow_nan=False) for comparison in comparisons)
     write_atomically(path, "".join(line + "\n" for line in lines))
 
 
 def violation(c: Comparison) -> str:
-    """Return one VIOLATED row in words: the operator, the claim and the measurement.
+    """Describe a VIOLATED row: operator, claim and measurement.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Bytes of an exchange against their prediction, and against what streams and interfaces may carry for them."""
+"""Comparison of the bytes of an exchange with their prediction, and with the bytes of streams and interfaces."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .envelope import in_streams, on_interface, payload_on_interface
 from .intervals import Interval
 from .verdict import Comparison, exact_verdict
 
-FRAME_BYTES = 1448  # of the stream, in one frame at an MTU of 1500
+FRAME_BYTES = 1448  # stream bytes of one frame at an MTU of 1500
 
 
 def wire_rows(records: Sequence[Record]) -> Iterable[Comparison]:
-    """Return payload against its prediction (exact), and against what streams and interfaces may carry for it."""
+    """Return rows for payload against its exact prediction, and against the bytes of streams and interfaces."""
     for record in records:
         if record["kind"] != "operator":
             continue
@@ -42,7 +42,7 @@ def wire_rows(records: Sequence[Record]) -> Iterable[Comparison]:
 
 
 def _messages(record: Record) -> float:
-    """Of one exchange, and its share of the two barriers around all of them."""
+    """Return the messages of one exchange, plus its share of the two barriers around all of them."""
     (topology,) = (topology for topology in TOPOLOGIES if topology.name == record["topology"])
     m, repeats = record["m"], record.get("repeats", 1)
     return topology.messages(m) + 2 * barrier_messages(m) / repeats
@@ -57,8 +57,9 @@ def _on_interface(record: Record) -> Interval | None:
 
 
 def fitted_line(records: Sequence[Record]) -> tuple[float, float] | None:
-    """Return (a, b) of interface = a + b payload in bytes, by least squares of the relative errors; None without
-    counters.
+    """Return (a, b) of interface = a + b payload in bytes, by least squares of relative errors.
+
+    None without counters.
     """
     if any(record["interface_bytes"] is None or not record["own_network"] for record in records):
         return None

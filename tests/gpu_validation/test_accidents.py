@@ -111,7 +111,7 @@ def test_a_second_ctrl_c_while_the_report_is_written_says_that_there_is_none(run
     status, (words,) = run(Squares(failing={"3": KeyboardInterrupt()}))
 
     assert status == INTERRUPTED
-    assert words == f"gpu-validation: interrupted before a report was written; what was measured is kept in {tmp_path}"
+    assert words == f"gpu-validation: interrupted before a report was written; the measurements are in {tmp_path}"
     assert measured(tmp_path) == ["1", "2"]
 
 

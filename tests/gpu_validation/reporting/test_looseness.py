@@ -70,9 +70,7 @@ def test_a_bound_that_the_measured_number_passes_lies_left_of_one():
 
 def test_the_sentence_names_the_median_and_the_closest():
     words = looseness_words([*ROWS, *UNJUDGED])
-    assert words.startswith(
-        "Half of the 4 upper and lower bounds that were judged lie within a factor of 3 of what was"
-    )
+    assert words.startswith("Half of the 4 judged upper and lower bounds lie within a factor of 3 of the")
     assert words.endswith(
         "the closest is a theorem whose name is longer than what fits on one line of it of qsgd:levels=16, at 1.1."
     )

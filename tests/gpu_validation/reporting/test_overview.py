@@ -59,7 +59,7 @@ def test_a_violation_is_counted_and_turns_the_headline():
     assert headline(ROWS) == ("0 VIOLATED of 6 comparisons", True)
     words, is_good = headline([*ROWS, row(verdict=Verdict.VIOLATED)])
     assert (words, is_good) == ("1 VIOLATED of 7 comparisons", False)
-    assert headline([row(verdict=Verdict.VIOLATED, decides=False)])[0].endswith("(on seconds, which never decide)")
+    assert headline([row(verdict=Verdict.VIOLATED, decides=False)])[0].endswith("(timings, which never decide)")
     assert COLOURS[Verdict.VIOLATED] in str(bars(overview_svg([row(verdict=Verdict.VIOLATED)])))
 
 
