@@ -1,1 +1,1 @@
-"""Engines that carry out independent calls: processes of this machine, or jobs of a cluster."""
+"""Engines that run independent calls: processes of this machine, or jobs of a cluster."""

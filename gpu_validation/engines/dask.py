@@ -1,4 +1,4 @@
-"""Jobs of a Dask cluster, each in a fresh process beside the worker that has taken it."""
+"""Jobs of a Dask cluster, each in a new process next to the worker that has taken it."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ from .engine import Call, Engine, EngineLost, Job, WorkerLost
 from .local import Local
 
 ADDRESS = "DASK_SCHEDULER_ADDRESS"  # Dask's own variable
-RESOURCE = "machine"  # what a worker stands for where seconds count
-CONNECT_S = 10.0  # for the scheduler to answer
-WORKERS_S = 30.0  # for a worker to be there, at the beginning and while a unit waits
-WATCH_S = 2.0  # between two questions whether there are workers
-POLL_S = 0.1  # between two looks of a worker at its process
-REAPED_S = 10.0  # for a cancelled job's process to end
+RESOURCE = "machine"  # resource of a worker that represents a machine, for timings
+CONNECT_S = 10.0  # time limit of the scheduler's answers
+WORKERS_S = 30.0  # time limit without workers, at the start and while a unit waits
+WATCH_S = 2.0  # between two queries for workers
+POLL_S = 0.1  # between two polls of a worker's process
+REAPED_S = 10.0  # time limit for a cancelled job's process to end
 LEFT = "its Dask worker was killed or has left the cluster"
 
 
 class Dask(Engine):
-    """Tasks of a Dask cluster that others have started; a worker hands each to a fresh process of its machine.
+    """Tasks of an existing Dask cluster; a worker runs each in a new process of its machine.
 
     Parameters
     ----------
     jobs : int or None
-        How many at a time, >= 1; None: as many as the workers have threads for, and one a machine where seconds count.
+        Number of jobs at a time, >= 1; None takes the workers' threads, or one per machine for timings.
     cores : int, optional
-        Of every job.
+        Cores per job.
     exclusive : bool, optional
-        Whether a machine carries out one job at a time: only workers with the resource ``machine=1`` get any then.
+        Whether a machine runs one job at a time; only workers with the resource ``machine=1`` then receive any.
     address : str or None, optional
-        The scheduler's; None: that of ``DASK_SCHEDULER_ADDRESS``.
+        Address of the scheduler; None takes ``DASK_SCHEDULER_ADDRESS``.
     workers_s : float, optional, seconds
-        How long a worker is waited for.
+        Time limit of the wait for a worker.
 
     Raises
     ------
     UsageError
-        Without distributed, a scheduler, workers, or, where seconds count, workers that stand for machines.
+        Without distributed, a scheduler or workers, or, for timings, without workers that represent machines.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Dask(Engine):
                 f"--on dask needs the address of a scheduler, but {ADDRESS} is not set: "
                 f"export {ADDRESS}=tcp://HOST:8786 as `dask scheduler` prints it, or give --on local"
             )
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what is lost is told by this engine, once
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # this engine reports losses once
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         self._exclusive, self._workers_s = exclusive, workers_s
         try:
@@ -91,7 +91,7 @@ class Dask(Engine):
         self.shares_machines = self.jobs > 1 and not exclusive
 
     def submit(self, call: Call) -> Job:
-        """Hand a task to the scheduler."""
+        """Submit a task to the scheduler."""
         name = f"gpu-validation-{uuid.uuid4().hex}"
         resources = {RESOURCE: 1} if self._exclusive else None
         try:
@@ -103,15 +103,15 @@ class Dask(Engine):
         return _Task(future, name, self)
 
     def close(self) -> None:
-        """Leave the cluster; it goes on."""
+        """Disconnect from the cluster, which continues."""
         self._client.close(timeout=CONNECT_S)
 
     def is_connected(self) -> bool:
-        """Return whether the scheduler is there."""
+        """Return whether the scheduler is connected."""
         return bool(self._client.status == "running")
 
     def is_deserted(self) -> bool:
-        """Return whether there has been no worker for a job for too long."""
+        """Return whether there has been no worker for a job beyond the time limit."""
         now = time.monotonic()
         if now - self._asked >= WATCH_S and self.is_connected():
             self._asked = now
@@ -120,17 +120,17 @@ class Dask(Engine):
         return now - self._manned > self._workers_s
 
     def loss(self) -> WorkerLost:
-        """Return what has become of a job that the scheduler knows no more."""
+        """Return the error of a job that the scheduler no longer knows."""
         if self.is_connected():
             return WorkerLost("its task was cancelled at the scheduler")
         return EngineLost(f"the Dask scheduler at {self.address} has gone: start it and its workers, and run again")
 
     def desertion(self) -> EngineLost:
-        """Return what is said of a job that no worker takes."""
+        """Return the error of a job that no worker takes."""
         return EngineLost(self._without_workers())
 
     def ticket(self, name: str) -> Any:
-        """Return the scheduler's event that is set from the beginning of a task's only process to the task's end."""
+        """Return the scheduler's event that is set while a task's only process runs."""
         from distributed import Event
 
         return Event(name, client=self._client)
@@ -147,7 +147,7 @@ class Dask(Engine):
         return workers
 
     def _workers(self) -> list[dict[str, Any]]:
-        """Return what the scheduler says of the workers that may take a job."""
+        """Return the scheduler's description of the workers that may take a job."""
         try:
             answer = self._client.sync(self._client.scheduler.identity, callback_timeout=CONNECT_S)
         except (OSError, AttributeError):  # it has gone, or is as good as gone
@@ -156,7 +156,7 @@ class Dask(Engine):
         return [worker for worker in workers if not self._exclusive or worker["resources"].get(RESOURCE, 0) >= 1]
 
     def _without_workers(self) -> str:
-        """Return what to do where no worker takes a job."""
+        """Return the message for a cluster without suitable workers."""
         kind, command = "worker", f"`dask worker {self.address}`"
         if self._exclusive:
             kind = f"worker with the resource {RESOURCE}=1, which a study that measures seconds needs,"
@@ -220,14 +220,14 @@ class _Task(Job):
         self._give_back()
 
     def _is_under_way(self) -> bool:
-        """Return whether a process has begun and not been ended."""
+        """Return whether a process has started and not ended."""
         try:
             return self._engine.is_connected() and self._engine.ticket(self._name).is_set()
         except OSError:
             return False
 
     def _give_back(self) -> None:
-        """Leave nothing of the task at the scheduler: a result that is held would be computed anew if it were lost."""
+        """Release the task at the scheduler, which would otherwise recompute a lost result."""
         self._future.release()
         with suppress(OSError):  # it has gone, and the ticket with it
             if self._engine.is_connected():
@@ -235,17 +235,10 @@ class _Task(Job):
 
 
 def carry_out_once(call: Call, name: str) -> tuple[bytes, str]:
-    """Carry out a call in a fresh process, in a worker; returns its pickled answer or how it was lost.
+    """Run a call in a new process, in a worker; return its pickled answer or the description of its loss.
 
-    Dask begins a task anew when its worker dies.  The second beginning carries nothing out, so that who has handed in
-    the call hears of the loss and decides.
-
-    Parameters
-    ----------
-    call : Call
-        What to carry out.
-    name : str
-        Of the task and of its ticket.
+    Dask restarts a task when its worker dies.  The second start runs nothing, so that the caller learns of the loss and
+    decides.
     """
     from distributed import Event, get_worker
 
@@ -272,6 +265,6 @@ def carry_out_once(call: Call, name: str) -> tuple[bytes, str]:
 
 
 def _is_withdrawn(worker: Any, name: str) -> bool:
-    """Return whether nobody waits for a task any more: it was cancelled, or who has handed it in has gone."""
+    """Return whether a task was cancelled, or its client has gone."""
     task = worker.state.tasks.get(name)
     return task is None or task.state == "cancelled"

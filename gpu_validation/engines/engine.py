@@ -1,4 +1,4 @@
-"""What an engine is: calls go in, jobs come out, each of which ends with an answer or loses its worker."""
+"""Interface of engines: calls are submitted as jobs, which end with an answer or lose their worker."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 
-class WorkerLost(RuntimeError):  # noqa: N818  what has happened, not a mistake
-    """A worker has ended without an answer: killed, out of memory, out of time."""
+class WorkerLost(RuntimeError):  # noqa: N818  a public name
+    """Raised if a worker has ended without an answer: killed, out of memory, out of time."""
 
 
 class EngineLost(WorkerLost):
-    """No worker will come any more: whoever hands out the calls has gone, or nobody takes them."""
+    """Raised if no worker will come any more, because the scheduler or all workers have gone."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """A function and its arguments, pickled, beside the folders in which its modules are found.
+    """A function with its arguments, pickled, and the folders of its modules.
 
     Parameters
     ----------
     pickled : bytes
         Function and arguments.
     folders : tuple of str
-        Where the modules are looked for after the worker's own.
+        Module search path, after the worker's own.
     """
 
     pickled: bytes
@@ -41,51 +41,51 @@ class Call:
         Parameters
         ----------
         function : callable
-            A module's, by name.
+            A function that can be imported by name.
         *arguments
-            What it is called with; everything that pickle takes.
+            Its arguments, which must be picklable.
         """
         folders = tuple(os.path.abspath(folder) for folder in sys.path)
         return cls(pickle.dumps((function, arguments)), folders)
 
     def __call__(self) -> Any:
-        """Return what the function returns."""
+        """Call the function and return its result."""
         sys.path += [folder for folder in self.folders if folder not in sys.path]
         function, arguments = pickle.loads(self.pickled)
         return function(*arguments)
 
 
 class Job(ABC):
-    """One call under way."""
+    """A running call."""
 
     @abstractmethod
     def done(self) -> bool:
-        """Return whether it has ended, in whatever way; does not wait."""
+        """Return whether it has ended in any way, without waiting."""
 
     @abstractmethod
     def answer(self) -> Any:
-        """Return what the call has returned, once it is done.
+        """Return the result of the call; it must be done.
 
         Raises
         ------
         WorkerLost
-            If it has returned nothing.
+            If there is no result.
         """
 
     @abstractmethod
     def cancel(self) -> None:
-        """End it and all its processes; nothing happens to one that has ended."""
+        """End the job and all its processes; do nothing if it has ended."""
 
 
 class Engine(ABC):
-    """Where calls are carried out.
+    """Runs calls.
 
     Parameters
     ----------
     jobs : int
-        How many at a time, >= 1.
+        Number of jobs at a time, >= 1.
     shares_machines : bool
-        Whether two of them may run on one machine at the same time.
+        Whether two jobs may run on one machine at the same time.
     """
 
     jobs: int
@@ -93,14 +93,14 @@ class Engine(ABC):
 
     @abstractmethod
     def submit(self, call: Call) -> Job:
-        """Begin a call; does not wait for it.
+        """Start a call without waiting for it.
 
         Parameters
         ----------
         call : Call
-            What to carry out.
+            Call to run.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Remove what the engine has left, on the disk and elsewhere; all jobs have ended or are cancelled."""
+        """Remove the engine's files and other traces; all jobs must have ended or been cancelled."""

@@ -1,4 +1,4 @@
-"""Processes of this machine, a fresh one for every call."""
+"""Processes of this machine, a new one for every call."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ CALL, ANSWER, LOG = "call.pickle", "answer.pickle", "log.txt"
 
 
 class Local(Engine):
-    """Fresh processes of this machine, which end with the one that has started them.
+    """New processes of this machine, which end with the process that has started them.
 
     Parameters
     ----------
     jobs : int
-        How many at a time, >= 1.
+        Number of jobs at a time, >= 1.
     folder : Path
-        Where calls, answers and logs lie while they are under way.
+        Folder of calls, answers and logs of running jobs.
     """
 
     def __init__(self, jobs: int, folder: Path) -> None:
@@ -52,14 +52,14 @@ class Local(Engine):
 
 
 class Process(Job):
-    """A process that heads a session of its own.
+    """A process in its own session.
 
     Parameters
     ----------
     process : subprocess.Popen
-        Under way.
+        The running process.
     folder : Path
-        Where it leaves its answer and its log.
+        Folder of its answer and log.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], folder: Path) -> None:
@@ -72,12 +72,12 @@ class Process(Job):
         return pickle.loads(self.pickled_answer())
 
     def pickled_answer(self) -> bytes:
-        """Return the answer as the process has left it, for who only hands it on.
+        """Return the pickled answer, to forward it.
 
         Raises
         ------
         WorkerLost
-            If it has left none.
+            If there is no answer.
         """
         try:
             return (self._folder / ANSWER).read_bytes()
@@ -89,5 +89,5 @@ class Process(Job):
 
     def cancel(self) -> None:
         with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)  # its ranks belong to the same group
+            os.killpg(self._process.pid, signal.SIGKILL)  # its ranks are in the same group
         self._process.wait()

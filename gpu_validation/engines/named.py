@@ -1,4 +1,4 @@
-"""Engines by the names that the command line takes."""
+"""Engines by their command-line names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .local import Local
 from .names import ENGINES
 from .slurm import Slurm
 
-QUEUED = 32  # jobs in a cluster's queue, unless told
+QUEUED = 32  # default number of jobs in a cluster's queue
 
 
 def engine_named(name: str, folder: Path, *, jobs: int | None, cores: int, timed: bool) -> Engine:
@@ -23,19 +23,19 @@ def engine_named(name: str, folder: Path, *, jobs: int | None, cores: int, timed
     name : str
         One of ``ENGINES``.
     folder : Path
-        For files while calls are under way; shared by all machines.
+        Folder of files of running calls, shared by all machines.
     jobs : int or None
-        How many at a time; None: as many as this machine has cores for, 32 of SLURM, as
-        many as Dask's workers have threads for.
+        Number of jobs at a time; None takes as many as this machine has cores for, 32 with SLURM, or the threads of
+        Dask's workers.
     cores : int
-        Of every call, >= 1.
+        Cores per call, >= 1.
     timed : bool
         Whether calls measure seconds and must not share a machine.
 
     Raises
     ------
     UsageError
-        For fewer than one job, an unknown engine, and one that is not there.
+        For fewer than one job, an unknown engine, and one that is not available.
     """
     if jobs is not None and jobs < 1:
         raise UsageError(f"--jobs must be >= 1; got {jobs}")

@@ -1,3 +1,3 @@
-"""The names of the engines, which the command line shows before anything heavy is imported."""
+"""Names of the engines, without heavy imports."""
 
 ENGINES = ("local", "slurm", "dask")

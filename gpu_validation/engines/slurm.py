@@ -1,4 +1,4 @@
-"""Jobs of SLURM, by submitit; also by its executor that runs the same jobs on this machine."""
+"""SLURM jobs by submitit, which can also run the same jobs on this machine."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from bounds.extras import missing_extra
 from ..records.exit_status import UsageError
 from .engine import Call, Engine, Job, WorkerLost
 
-TIME_LIMIT_MIN = 60  # a unit takes a minute or so; SBATCH_TIMELIMIT says otherwise
-REAPED_S = 10.0  # for a job on this machine to end once it is cancelled; the cluster's are left to SLURM
+TIME_LIMIT_MIN = 60  # a unit takes about a minute; SBATCH_TIMELIMIT overrides it
+REAPED_S = 10.0  # time limit for a cancelled job on this machine to end
 
 
 class Slurm(Engine):
-    """One SLURM job for every call; sbatch's variables (SBATCH_PARTITION, SBATCH_ACCOUNT ...) choose where.
+    """One SLURM job per call; sbatch's variables (SBATCH_PARTITION, SBATCH_ACCOUNT ...) select the nodes.
 
     Parameters
     ----------
     jobs : int
-        How many at a time, queued ones included, >= 1.
+        Number of jobs at a time, including queued ones, >= 1.
     folder : Path
-        On a file system that all machines share: calls, answers and logs while they are under way.
+        Folder of calls, answers and logs, on a file system that all machines share.
     cores : int, optional
-        Of every job.
+        Cores per job.
     exclusive : bool, optional
-        Whether every job gets a machine for itself.
+        Whether every job has its own machine.
     cluster : {"slurm", "local"}, optional
         "local" runs the same jobs on this machine.
 
@@ -61,11 +61,11 @@ class Slurm(Engine):
             self._executor.update_parameters(slurm_exclusive=True)
 
     def submit(self, call: Call) -> Job:
-        """Hand a job to the cluster."""
+        """Submit a job to the cluster."""
         return _Submitted(self._executor.submit(call), self)
 
     def lose(self) -> None:
-        """Keep the logs: a worker was lost."""
+        """Keep the logs, because a worker was lost."""
         self._lost = True
 
     def close(self) -> None:

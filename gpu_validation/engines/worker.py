@@ -1,4 +1,4 @@
-"""``python -m gpu_validation.engines.worker FOLDER PARENT``: carry out the call that lies in a folder."""
+"""``python -m gpu_validation.engines.worker FOLDER PARENT``: run the call in a folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .local import ANSWER, CALL
 
 
 def main(folder: Path, parent: int) -> None:
-    """Leave the answer in the folder, whole or not at all."""
+    """Run the call and write the answer to the folder atomically."""
     die_with(parent)
     call = pickle.loads((folder / CALL).read_bytes())
     temporary = folder / f"{ANSWER}.tmp"

@@ -1,4 +1,4 @@
-"""A network of our own around the ranks: rate, delay, jitter and loss set, every frame counted, nothing left behind.
+"""An emulated network around the ranks, with set rate, delay, jitter and loss, and counted frames.
 
 ::
 
@@ -6,9 +6,9 @@
         for item in run_ranks(work, processes=4, hang_timeout_s=60, network=network):
             ...
 
-Every rank gets a network namespace.  The namespaces have no names: file descriptors hold them, so that the kernel
-removes them, and every device in them, as soon as this process and the ranks have ended, however they end.  Nothing
-is ever made in the namespace that the machine lives in.
+Every rank has a network namespace.  The namespaces have no names and are held by file descriptors.  The kernel removes
+them with all their devices when this process and the ranks have ended, however they end.  Nothing is created in the
+machine's own namespace.
 """
 
 from .counters import Count as Count

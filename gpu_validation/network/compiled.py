@@ -1,4 +1,4 @@
-"""A small C program of this package, compiled once for this machine."""
+"""C programs of this package, compiled once per machine."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ FLAGS = ("-O2", "-std=gnu11")
 
 
 def cache_folder() -> Path:
-    """Return where programs are kept: $XDG_CACHE_HOME/ratedist, or ~/.cache/ratedist."""
+    """Return the folder of compiled programs: $XDG_CACHE_HOME/ratedist, or ~/.cache/ratedist."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ratedist"
 
 
 @contextmanager
 def compiled(source: Path) -> Iterator[Path]:
-    """Return the program made of a C file, compiled by $CC or cc if this version of it is not in the cache yet.
+    """Inside, the yielded program exists, compiled from a C file by $CC or cc unless it is in the cache.
 
-    Where the cache folder cannot be written, the program is gone after the block.
+    If the cache folder cannot be written, the program is removed afterwards.
 
     Raises
     ------
     NetworkUnavailable
-        Without a compiler or if it fails.
+        Without a compiler, or if it fails.
     """
     compiler = shutil.which(os.environ.get("CC", "cc"))
     text = source.read_bytes()
@@ -51,7 +51,7 @@ def compiled(source: Path) -> Iterator[Path]:
 
 
 def _compile(compiler: str, source: Path, program: Path) -> None:
-    """Compile beside the program, then put it in its place at once."""
+    """Compile next to the program, then move the result atomically."""
     with tempfile.TemporaryDirectory(dir=program.parent, prefix="compile-") as scratch:
         unfinished = Path(scratch) / program.name
         command = [compiler, *FLAGS, "-o", str(unfinished), str(source)]
@@ -65,7 +65,7 @@ def _compile(compiler: str, source: Path, program: Path) -> None:
 
 
 def _writable(folder: Path) -> bool:
-    """Make the folder if need be; False if it is somebody else's, whose programs are not run, or read-only."""
+    """Create the folder if needed; return False if it belongs to another user or is read-only."""
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError:

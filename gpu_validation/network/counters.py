@@ -1,29 +1,29 @@
-"""Bytes and frames counted by the operating system on the interface that a rank talks through."""
+"""Bytes and frames of a rank's network interface, counted by the operating system."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
-COUNTERS = Path("/proc/self/net/dev")  # of the namespace that the reading process is in
+COUNTERS = Path("/proc/self/net/dev")  # counters of the reading process's namespace
 
 
 @dataclass(frozen=True)
 class Count:
-    """What an interface has sent and received since it was made, in bytes of whole frames and in frames.
+    """Bytes and frames that an interface has sent and received since it was created.
 
     A frame counts with its 14-byte Ethernet header, without checksum, preamble and gap.
 
     Parameters
     ----------
     sent_bytes : int, bytes
-        >= 0.
+        Bytes sent, >= 0.
     sent_frames : int
-        >= 0.
+        Frames sent, >= 0.
     received_bytes : int, bytes
-        >= 0.
+        Bytes received, >= 0.
     received_frames : int
-        >= 0.
+        Frames received, >= 0.
     """
 
     sent_bytes: int
@@ -32,7 +32,7 @@ class Count:
     received_frames: int
 
     def __sub__(self, before: Count) -> Count:
-        """Return what came in between."""
+        """Return the difference of two counts."""
         return Count(
             self.sent_bytes - before.sent_bytes,
             self.sent_frames - before.sent_frames,
@@ -42,7 +42,7 @@ class Count:
 
 
 def interface_count(interface: str = "lo") -> Count | None:
-    """Return the counters of an interface in this process's namespace, or None where the system does not tell.
+    """Return the counters of an interface in this process's namespace, or None if the system has none.
 
     Parameters
     ----------
@@ -56,12 +56,12 @@ def interface_count(interface: str = "lo") -> Count | None:
 
 
 def parse_counters(text: str, interface: str) -> Count | None:
-    """Return the counters of one interface in the format of /proc/net/dev, or None if it has no such line.
+    """Return the counters of one interface in the format of /proc/net/dev, or None without such a line.
 
     Parameters
     ----------
     text : str
-        The lines to read.
+        Content of /proc/net/dev.
     interface : str
         Name of the network interface.
     """

@@ -1,6 +1,6 @@
-"""Addresses, veth pairs, a bridge and rate limits: the work of ``ip``, ``bridge`` and ``tc`` in our own namespaces.
+"""Addresses, veth pairs, a bridge and rate limits in the namespaces, by ``ip``, ``bridge`` and ``tc``.
 
-Addresses and neighbours are fixed and IPv6 is off, so that no frame passes that the ranks did not cause.
+Addresses and neighbours are static and IPv6 is off, so that all frames are caused by the ranks.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from .shape import Shape
 
 INTERFACE = "eth0"
 ETHERNET_BYTES = 14
-QUEUE_BYTES = 16 * 2**20  # of a rate limit: larger than what TCP keeps in flight, so that no queue overflows
+QUEUE_BYTES = 16 * 2**20  # queue of a rate limit; larger than TCP's data in flight, so that it never overflows
 QUEUE_FRAMES = 10_000  # between the kernel and the switch
-BURST_S = 1e-3  # what a link may send at once after a pause
-SETTINGS = {  # no frames but the ranks' own; after a pause, and from run to run, the same speed
+BURST_S = 1e-3  # largest burst of a link after a pause, in seconds at its rate
+SETTINGS = {  # only frames of the ranks; the same speed after a pause and in every run
     "net/ipv6/conf/all/disable_ipv6": "1",
     "net/ipv6/conf/default/disable_ipv6": "1",
     "net/ipv4/tcp_slow_start_after_idle": "0",
@@ -25,7 +25,7 @@ SETTINGS = {  # no frames but the ranks' own; after a pause, and from run to run
 
 
 def address(rank: int) -> str:
-    """Return the IPv4 address of a rank; it exists only inside the namespaces."""
+    """Return the IPv4 address of a rank, which exists only inside the namespaces."""
     return f"10.83.{(rank + 1) >> 8}.{(rank + 1) & 255}"
 
 
@@ -35,7 +35,7 @@ def hardware_address(rank: int) -> str:
 
 
 def make_bridge(hub: Space, ranks: Sequence[Space], shape: Shape) -> None:
-    """Join the ranks' namespaces by veth pairs and a bridge in the hub; limit the rate towards each rank."""
+    """Connect the ranks' namespaces by veth pairs and a bridge in the hub; limit the rate towards each rank."""
     _settings(hub)
     lines = ["link add name bridge type bridge stp_state 0 mcast_snooping 0", "link set dev bridge addrgenmode none up"]
     for rank, space in enumerate(ranks):
@@ -44,18 +44,18 @@ def make_bridge(hub: Space, ranks: Sequence[Space], shape: Shape) -> None:
         lines.append(f"link set dev port{rank} addrgenmode none master bridge up")
     _batch("ip", hub, lines, others=ranks)
     entries = [f"fdb replace {hardware_address(rank)} dev port{rank} master static" for rank in range(len(ranks))]
-    _batch("bridge", hub, entries)  # or the bridge would send to all what it has not learnt yet
+    _batch("bridge", hub, entries)  # otherwise the bridge floods frames to unknown addresses
     if shape.rate_bit_per_s is not None:
         _batch("tc", hub, [_limit(f"port{rank}", shape) for rank in range(len(ranks))])
 
 
 def set_up_rank(space: Space, rank: int, size: int, shape: Shape) -> None:
-    """Bring up the interface of a rank, which exists already; limit the rate from it."""
+    """Bring up the existing interface of a rank; limit its sending rate."""
     _settings(space)
     lines = [
         "link set dev lo up",
         f"link set dev {INTERFACE} address {hardware_address(rank)} mtu {shape.mtu} addrgenmode none",
-        f"link set dev {INTERFACE} gso_max_segs 1 txqueuelen {QUEUE_FRAMES} up",  # 1: every frame counts as itself
+        f"link set dev {INTERFACE} gso_max_segs 1 txqueuelen {QUEUE_FRAMES} up",  # 1: count every frame
         f"address add {address(rank)}/16 dev {INTERFACE}",
     ]
     for other in (r for r in range(size) if r != rank):
@@ -66,14 +66,14 @@ def set_up_rank(space: Space, rank: int, size: int, shape: Shape) -> None:
 
 
 def _settings(space: Space) -> None:
-    """Write the kernel settings that exist here (a kernel without IPv6 has fewer)."""
+    """Write the kernel settings that exist (a kernel without IPv6 has fewer)."""
     files = {Path("/proc/sys") / name: value for name, value in SETTINGS.items()}
     script = " && ".join(f"{{ [ ! -e {file} ] || echo {value} > {file}; }}" for file, value in files.items())
     run_inside(space, ["sh", "-c", script], what="kernel settings")
 
 
 def _limit(device: str, shape: Shape) -> str:
-    assert shape.rate_bit_per_s is not None  # the callers ask first
+    assert shape.rate_bit_per_s is not None  # checked by the callers
     burst = max(2 * (shape.mtu + ETHERNET_BYTES), round(shape.rate_bit_per_s / 8 * BURST_S))
     return f"qdisc add dev {device} root tbf rate {shape.rate_bit_per_s:.0f}bit burst {burst} limit {QUEUE_BYTES}"
 

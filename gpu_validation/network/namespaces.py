@@ -1,8 +1,8 @@
-"""Network namespaces without names, made as root or in a user namespace, and held by file descriptors.
+"""Network namespaces without names, created as root or in a user namespace, and held by file descriptors.
 
-A namespace lives as long as a process is in it or a descriptor refers to it.  Descriptors are closed by the kernel
-when their process ends, by whatever signal, so there is nothing to sweep up later.  A helper process makes each
-namespace and ends as soon as its descriptors are open here; this process stays where it is.
+A namespace exists while a process is in it or a descriptor refers to it.  The kernel closes descriptors when their
+process ends, so no clean-up is needed.  A helper process creates each namespace and ends when its descriptors are open
+here; this process does not move.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ READY = "ready"
 HOLD = ("sh", "-c", f"echo {READY}; read wait")
 
 
-class NetworkUnavailable(RuntimeError):  # noqa: N818  a name users are told to catch
-    """This machine, or this user, cannot make such a network; the message says what was refused."""
+class NetworkUnavailable(RuntimeError):  # noqa: N818  a public name
+    """Raised if this machine or user cannot create the network; the message names what was refused."""
 
 
 @dataclass(frozen=True)
 class Space:
-    """One network namespace: its descriptor, and that of the user namespace that owns it (None for root's).
+    """A network namespace: its descriptor, and that of the user namespace that owns it.
 
     Parameters
     ----------
     net : int
-        The first of them.
+        Descriptor of the network namespace.
     user : int or None, optional
-        Descriptor of the user namespace that owns it, None for root's.
+        Descriptor of the owning user namespace; None for root's.
     """
 
     net: int
@@ -45,14 +45,14 @@ class Space:
 
 
 def create(count: int, *, in_user_namespace: bool) -> tuple[Space, ...]:
-    """Return ``count`` new network namespaces; with a new user namespace around them where this user is not root.
+    """Return ``count`` new network namespaces, in a new user namespace if this user is not root.
 
     Parameters
     ----------
     count : int
-        Namespaces to be made, one a rank.
+        Number of namespaces.
     in_user_namespace : bool
-        Whether a user namespace is made around them.
+        Whether to create a user namespace around them.
 
     Raises
     ------
@@ -73,43 +73,44 @@ def create(count: int, *, in_user_namespace: bool) -> tuple[Space, ...]:
 
 
 def close(spaces: Sequence[Space]) -> None:
-    """Give the descriptors up; the kernel removes what nobody is in any more.
+    """Close the descriptors; the kernel removes unused namespaces.
 
     Parameters
     ----------
     spaces : sequence of Space
-        One for each rank, in rank order.
+        Namespaces to release.
     """
     for descriptor in {d for space in spaces for d in space.descriptors}:
         os.close(descriptor)
 
 
 def enter(space: Space) -> None:
-    """Move this process into a namespace; for a user namespace it must have one thread.
+    """Move this process into a namespace; with a user namespace it must have a single thread.
 
     Parameters
     ----------
     space : Space
-        One that has not been removed.
+        An existing namespace.
 
     Raises
     ------
     OSError
+        If the kernel refuses.
     """
     libc = ctypes.CDLL(None, use_errno=True)
-    for descriptor in space.descriptors:  # the user namespace first: it gives the right to enter the other
+    for descriptor in space.descriptors:  # the user namespace first: it grants the right to enter the other
         if libc.setns(descriptor, 0):
             code = ctypes.get_errno()
             raise OSError(code, f"cannot enter the rank's namespace: {os.strerror(code)}")
 
 
 def inside(space: Space) -> list[str]:
-    """Return the command prefix that runs a program in a namespace; its descriptors must be passed on.
+    """Return the command prefix that runs a program in a namespace; pass on its descriptors.
 
     Parameters
     ----------
     space : Space
-        One that has not been removed.
+        An existing namespace.
     """
     user = [] if space.user is None else [f"--user=/proc/self/fd/{space.user}", "--preserve-credentials"]
     return ["nsenter", *user, f"--net=/proc/self/fd/{space.net}"]
@@ -118,20 +119,20 @@ def inside(space: Space) -> list[str]:
 def run_inside(
     space: Space, command: Sequence[str], *, text: str = "", others: Sequence[Space] = (), what: str = ""
 ) -> str:
-    """Run a short command in a namespace and return what it prints.
+    """Run a short command in a namespace and return its output.
 
     Parameters
     ----------
     space : Space
-        One that has not been removed.
+        An existing namespace.
     command : sequence of str
-        The program and its arguments.
+        Program and arguments.
     text : str, optional
-        For its standard input.
+        Standard input.
     others : sequence of Space, optional
-        Namespaces whose descriptors it needs too.
+        Further namespaces whose descriptors it needs.
     what : str, optional
-        For the message.
+        Name of the command in errors.
 
     Raises
     ------
@@ -157,23 +158,21 @@ def run_inside(
 
 
 def await_ready(process: subprocess.Popen[bytes], name: str) -> None:
-    """Wait until a program has printed READY, its output and errors being pipes.
-
-    then it has been killed.
+    """Wait until a program has printed READY; kill it on failure.
 
     Parameters
     ----------
     process : Popen
-        The program, its output and errors being pipes.
+        The program, with pipes for output and errors.
     name : str
-        What it is called in an error.
+        Name of the program in errors.
 
     Raises
     ------
     NetworkUnavailable
-        With the program's complaint, if it prints something else, ends, or takes longer than COMMAND_TIMEOUT_S.
+        With the program's error output, if it prints something else, ends, or takes longer than COMMAND_TIMEOUT_S.
     """
-    assert process.stdout is not None  # pipes, says the contract
+    assert process.stdout is not None  # the callers pass pipes
     assert process.stderr is not None
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
@@ -186,14 +185,9 @@ def await_ready(process: subprocess.Popen[bytes], name: str) -> None:
 
 
 def _hold(command: Sequence[str], *, owner: Space | None, with_user: bool) -> Space:
-    """Start a helper that makes a namespace, open its descriptors, and let the helper go.
+    """Start a helper that creates a namespace, open its descriptors, and end the helper.
 
-    Parameters
-    ----------
-    owner : Space or None
-        A space whose user namespace the new one belongs to.
-    with_user : bool
-        The helper makes a user namespace too.
+    The namespace belongs to the user namespace of ``owner``, if given; ``with_user`` creates a new one.
     """
     pipe = subprocess.PIPE
     inherited = () if owner is None else owner.descriptors

@@ -1,4 +1,4 @@
-"""The network that the ranks of a run talk through, by the best method that this machine and this user allow."""
+"""Network between the ranks of a run, by the best method that machine and user allow."""
 
 from __future__ import annotations
 
@@ -24,34 +24,47 @@ WORDS = {ROOT: "network namespaces made as root", USER: "network namespaces in a
 
 
 class Network:
-    """A network for m ranks; a context manager.
+    """An emulated network for m ranks; a context manager.
 
     Parameters
     ----------
     m : int
-        Ranks, 1 .. 250.  The shape's values are those of ``Shape``.
+        Number of ranks, 1 to 250.
     rate_bit_per_s : float or None, bit/s, optional
-        Rate of a link; infinite unless given.
+        Rate of a link in each direction; None for no limit.
     delay_s : float, seconds, optional
-        Delay of every packet.
+        One-way delay, in [0, 10].
     jitter_s : float, seconds, optional
-        Spread of the delay.
+        Additional delay, uniform on [0, jitter_s].
     loss : float, optional
-        Share of the packets that are lost.
+        Probability that a frame is lost, in [0, 1).
     mtu : int, optional
-        Bytes of the longest packet.
+        Largest IP packet in bytes, 576 to 65000.
     key : Key, optional
-        Of loss and jitter.
+        Seeds loss and jitter.
     methods : sequence of str, optional
-        What to try, in order: ``root`` namespaces, ``user`` namespaces, the machine's own ``loopback``, which cannot be
-        shaped.  After entering, ``method`` says which one it is, ``shaped`` whether the shape is in force, and
-        ``refusals`` why better methods were not used.  The rate alone is made by the kernel (veth, bridge, tbf); delay,
-        jitter and loss by a switch in user space on TAP devices.
+        Methods to try, in order: "root" namespaces, "user" namespaces, and "loopback", which cannot be shaped.
+
+    Attributes
+    ----------
+    method : str
+        Method in use, after entering.
+    shaped : bool
+        Whether the shape is in force.
+    refusals : tuple of str
+        Reasons why earlier methods were not used.
 
     Raises
     ------
     ValueError
-        For a wrong number or method, and NetworkUnavailable on entering if every method is refused.
+        For a wrong number or method.
+    NetworkUnavailable
+        On entering, if every method is refused.
+
+    Notes
+    -----
+    A rate alone is set in the kernel (veth, bridge, tbf).  Delay, jitter and loss need a switch in user space on TAP
+    devices.
     """
 
     def __init__(
@@ -88,13 +101,13 @@ class Network:
         Parameters
         ----------
         shape : Shape
-            Rate, delay, jitter and loss of the links.
+            Rate, delay, jitter, loss and MTU of the links.
         m : int
-            Number of workers.
+            Number of ranks.
         key : Key, optional
-            Stream of random numbers.
+            Seeds loss and jitter.
         methods : sequence of str, optional
-            Ways to emulate a network, in the order in which they are tried.
+            Methods to try, in order.
         """
         return cls(
             m,
@@ -159,7 +172,7 @@ class Network:
         words = f"{WORDS[method]}: {links}{limit}; frames counted on every rank's interface; {self.shape}"
         return tuple(Port(INTERFACE, words, False, space) for space in ranks)
 
-    # -- what is known of it -----------------------------------------------------------------------------
+    # -- state -------------------------------------------------------------------------------------------
     @property
     def shaped(self) -> bool:
         """Whether rate, delay, jitter, loss and MTU are in force."""
@@ -167,20 +180,20 @@ class Network:
 
     @property
     def description(self) -> str:
-        """How the network was made and who counts, in words."""
+        """Description of the network and of its counters."""
         return self.ports[0].method if self.ports else "not entered"
 
     @property
     def alive(self) -> bool:
-        """Whether the switch runs; once it has ended by itself no frame passes any more."""
+        """Whether the switch runs; without it no frame passes."""
         return self._switch is None or self._switch.running
 
     def counts(self) -> list[Count | None]:
-        """Return the interface counters of every rank, from outside; on loopback the same one m times."""
+        """Return the interface counters of every rank, read from outside; on loopback the same m times."""
         return [self._count(port) for port in self.ports]
 
     def switch_count(self) -> SwitchCount | None:
-        """Return the switch's own counters and byte matrix, or None where the kernel does the work."""
+        """Return the switch's counters and byte matrix, or None without a switch."""
         return None if self._switch is None else self._switch.count()
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Where a rank meets the network: which interface it talks through, in which namespace, and who counts its bytes."""
+"""Network interface of a rank, its namespace and its counters."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from .namespaces import Space, enter
 
 @dataclass(frozen=True)
 class Port:
-    """The interface of one rank.
+    """Network interface of one rank.
 
     Parameters
     ----------
     interface : str
-        Its name, for GLOO_SOCKET_IFNAME.
+        Name, for GLOO_SOCKET_IFNAME.
     method : str
-        How the network was made and who counts, in words.
+        Description of the network and of its counters.
     shared : bool
-        True if one counter sees the traffic of all ranks (loopback), False if each rank has its own.
+        Whether one counter sees the traffic of all ranks (loopback).
     space : Space or None, optional
-        The namespace to enter, or None to stay.
+        Namespace to enter; None to stay.
     """
 
     interface: str
@@ -30,11 +30,12 @@ class Port:
     space: Space | None = None
 
     def enter(self) -> None:
-        """Move this process into the port's namespace; it must have one thread only.
+        """Move this process into the port's namespace; it must have a single thread.
 
         Raises
         ------
         OSError
+            If the kernel refuses.
         """
         if self.space is not None:
             enter(self.space)

@@ -1,4 +1,4 @@
-"""What the network is to be like."""
+"""Parameters of an emulated network."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ class Shape:
     Parameters
     ----------
     rate_bit_per_s : float or None, bit/s, optional
-        Of a link in each direction, > 0, or None for no limit.  A frame passes two links, one after the other.
+        Rate of a link in each direction, in [1e3, 1e12]; None for no limit.  A frame passes two links in succession.
     delay_s : float, seconds, optional
-        One way, rank to rank, in [0, 10].
+        One-way delay from rank to rank, in [0, 10].
     jitter_s : float, seconds, optional
-        Added delay, uniform on [0, jitter_s]; frames of one sender to one receiver never overtake each other.
+        Additional delay, uniform on [0, jitter_s]; frames between two ranks keep their order.
     loss : float, optional
-        Chance that a frame is lost, in [0, 1).
+        Probability that a frame is lost, in [0, 1).
     mtu : int, optional
-        Largest IP packet in bytes, 576 .. 65000.
+        Largest IP packet in bytes, 576 to 65000.
 
     Raises
     ------
@@ -50,7 +50,7 @@ class Shape:
 
     @property
     def needs_switch(self) -> bool:
-        """Delay, jitter and loss are made by the switch in user space; the rate alone is the kernel's work."""
+        """Whether a user-space switch is needed, for delay, jitter or loss; the kernel limits the rate alone."""
         return self.delay_s > 0 or self.jitter_s > 0 or self.loss > 0
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Bytes that this process has put into its TCP streams, as the kernel counts them: no privileges, no other programs."""
+"""Bytes of this process's TCP streams, counted by the kernel without privileges."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DESCRIPTORS = Path("/proc/self/fd")
-TCP_INFO_BYTES = 216  # of linux/tcp.h, up to tcpi_bytes_retrans (Linux 4.19)
+TCP_INFO_BYTES = 216  # size in linux/tcp.h, up to tcpi_bytes_retrans (Linux 4.19)
 STATE, ESTABLISHED = 0, 1
-RESENT_SEGMENTS, SENT_BYTES, RESENT_BYTES = 100, 200, 208  # where they stand in it
+RESENT_SEGMENTS, SENT_BYTES, RESENT_BYTES = 100, 200, 208  # offsets
 
 
 @dataclass(frozen=True)
 class StreamCount:
-    """What TCP has sent so far, without its headers.
+    """Bytes that TCP has sent so far, without headers.
 
     Parameters
     ----------
     sent_bytes : int, bytes, optional
-        Of the streams, each counted once.
+        Bytes of the streams, each counted once.
     resent_bytes : int, bytes, optional
-        Bytes that were sent again, for they were lost or late; >= 0.
+        Retransmitted bytes, >= 0.
     resent_segments : int, optional
-        Segments that were sent again; >= 0.
+        Retransmitted segments, >= 0.
     """
 
     sent_bytes: int = 0
@@ -35,7 +35,7 @@ class StreamCount:
     resent_segments: int = 0
 
     def __add__(self, other: StreamCount) -> StreamCount:
-        """Return both together."""
+        """Return the sum of two counts."""
         return StreamCount(
             self.sent_bytes + other.sent_bytes,
             self.resent_bytes + other.resent_bytes,
@@ -43,7 +43,7 @@ class StreamCount:
         )
 
     def __sub__(self, before: StreamCount) -> StreamCount:
-        """Return what came in between."""
+        """Return the difference of two counts."""
         return StreamCount(
             self.sent_bytes - before.sent_bytes,
             self.resent_bytes - before.resent_bytes,
@@ -53,23 +53,23 @@ class StreamCount:
 
 @dataclass(frozen=True)
 class Streams:
-    """The TCP connections of this process.
+    """TCP connections of this process.
 
     Parameters
     ----------
     inherited : frozenset of int, optional
-        The numbers (inodes) of those that it shares with its parent and that are not looked at.
+        Inodes of the connections that it shares with its parent and that are ignored.
     """
 
     inherited: frozenset[int] = frozenset()
 
     @classmethod
     def from_now(cls) -> Streams:
-        """Return those that are opened from now on."""
+        """Return the connections that will be opened from now on."""
         return cls(frozenset(inode for _, inode in _sockets()))
 
     def count(self) -> StreamCount | None:
-        """Sum over the established connections; None where the system does not tell."""
+        """Sum over the established connections; None if the system does not count them."""
         if not DESCRIPTORS.exists() or not hasattr(socket, "TCP_INFO"):
             return None
         total = StreamCount()
@@ -87,19 +87,19 @@ class Streams:
 
 
 def _sockets() -> Iterator[tuple[int, int]]:
-    """Return (descriptor, inode) of every open socket; none where there is no /proc."""
+    """Yield (descriptor, inode) of every open socket; none without /proc."""
     descriptors = [int(name) for name in os.listdir(DESCRIPTORS)] if DESCRIPTORS.exists() else []
     for descriptor in descriptors:
         try:
             status = os.fstat(descriptor)
-        except OSError:  # closed meanwhile, as that of the listing is
+        except OSError:  # closed in the meantime, such as the descriptor of the listing
             continue
         if stat.S_ISSOCK(status.st_mode):
             yield descriptor, status.st_ino
 
 
 def _tcp_info(descriptor: int) -> bytes | None:
-    """Return the kernel's structure of a TCP socket; empty for another kind of socket, None where it is too short."""
+    """Return the kernel's structure of a TCP socket; empty for other sockets, None if it is too short."""
     with socket.socket(fileno=os.dup(descriptor)) as copy:
         if copy.family not in (socket.AF_INET, socket.AF_INET6) or copy.type != socket.SOCK_STREAM:
             return b""

@@ -1,9 +1,9 @@
-"""The user-space switch between the ranks' TAP devices: starts it, reads its counters, ends it.
+"""User-space switch between the ranks' TAP devices: start it, read its counters, end it.
 
-It is a C program of its own, so that neither the ranks nor the parent's interpreter delay a frame.  A frame costs it
-about 6 us of processor time, nearly all of it in the kernel (15 to 22 us at real-time priority, which wakes it for
-every single frame), against 7 to 10 us for a loop in Python that makes the delay and nothing else; so two cores hold
-some 100 Mbit/s at four ports beside the ranks.  docs/benchmarks/network.py measures it, ``late_max_s`` tells in a run.
+It is a separate C program, so that neither the ranks nor the parent's interpreter delay a frame.  A frame needs about
+6 us of processor time, nearly all in the kernel.  At real-time priority, which wakes the switch for every single frame,
+it needs 15 to 22 us.  A Python loop that only adds the delay needs 7 to 10 us.  Two cores handle about 100 Mbit/s at
+four ports besides the ranks.  docs/benchmarks/network.py measures this; ``late_max_s`` shows it for a run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ REAL_TIME_PRIORITY = 2  # above the ranks, where real-time scheduling is allowed
 
 @dataclass(frozen=True)
 class SwitchCount:
-    """What the switch has seen so far; matrices have shape (m, m), sender first.
+    """Counters of the switch; matrices have shape (m, m), sender first.
 
     Parameters
     ----------
@@ -38,13 +38,13 @@ class SwitchCount:
     frames : ndarray
         Frames received from the senders.
     lost : ndarray
-        By the chosen loss rate.
+        Frames dropped by the set loss rate.
     dropped : ndarray
-        Because a queue was full.
+        Frames dropped because a queue was full.
     late_mean_s : float, seconds
-        How long after its due time a frame was sent on, on average; it tells whether the switch keeps up.
+        Mean lateness of forwarded frames, which shows whether the switch keeps up.
     late_max_s : float, seconds
-        How long at most.
+        Largest lateness.
     """
 
     bytes: np.ndarray
@@ -61,13 +61,13 @@ class Switch:
     Parameters
     ----------
     hub : Space
-        A namespace with the right to enter the others.
+        Namespace with the right to enter the others.
     ranks : sequence of Space
-        Numbers of the ranks.
+        Namespaces of the ranks.
     shape : Shape
         Rate, delay, jitter and loss of the links.
     seed : int
-        Of loss and jitter.
+        Seed of loss and jitter.
 
     Raises
     ------
@@ -112,7 +112,7 @@ class Switch:
         return self._process.poll() is None
 
     def count(self) -> SwitchCount:
-        """Return the counters up to now."""
+        """Return the current counters."""
         words = np.frombuffer(self._memory, np.uint64).astype(np.int64)
         table = words[:-3].reshape(self.size, self.size, KINDS)
         sent, late, latest = (int(word) for word in words[-3:])
@@ -120,7 +120,7 @@ class Switch:
         return SwitchCount(arrived, frames, lost, dropped, late / max(sent, 1) * 1e-9, latest * 1e-9)
 
     def close(self) -> None:
-        """End the process; its devices vanish with it.  May be called twice."""
+        """End the process, and with it its devices; may be called twice."""
         self._process.kill()
         self._process.wait(COMMAND_TIMEOUT_S)
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):

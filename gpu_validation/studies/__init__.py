@@ -1,4 +1,4 @@
-"""Experiments, and what they are made of."""
+"""Studies: named experiments with their measurements, verdicts and figures."""
 
 from bounds.extras import attach_stub as _attach_stub
 

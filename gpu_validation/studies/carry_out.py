@@ -1,4 +1,4 @@
-"""Carrying out a study: the missing units here or on an engine, then verdicts and report, whatever has ended it."""
+"""Run of a study: measure missing units here or on an engine, then write verdicts and report, however the run ends."""
 
 from __future__ import annotations
 
@@ -43,22 +43,22 @@ if TYPE_CHECKING:
 
 @dataclass
 class StudyOutcome:
-    """How far a study has come, and what follows.
+    """Result of a run.
 
     Parameters
     ----------
     folder : Path
-        Where the files are.
+        Folder of the files.
     exit_code : int
-        The status with which the program ends.
+        Exit status of the program.
     message : str
-        How the study ended, in words.
+        Description of the end of the run.
     records : list of Record
-        The records so far.
+        Records so far.
     comparisons : list of Comparison
-        The comparisons so far.
+        Comparisons so far.
     note : str, optional
-        What to tell the user in any case.
+        Further message to the user.
     """
 
     folder: Path
@@ -70,11 +70,11 @@ class StudyOutcome:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many comparisons got each verdict."""
+        """Number of comparisons by verdict."""
         return {str(verdict): sum(c.verdict is verdict for c in self.comparisons) for verdict in Verdict}
 
     def to_frame(self) -> DataFrame:
-        """Return one row a comparison, with its fields, looseness and evidence."""
+        """Return a frame with one row per comparison, with its fields, looseness and evidence."""
         return frame([comparison.line() for comparison in self.comparisons])
 
 
@@ -91,23 +91,25 @@ def carry_out(
     Parameters
     ----------
     study : Study
-        The one whose units the folder holds.
+        Study to run.
     out : Path
-        Where the results go.
+        Folder of the results.
     seconds : float or None, optional
-        After so many no further unit is begun (but one always is); the next call goes on.
+        Time after which no further unit is started (at least one always is); the next call continues.
     progress : callable, optional
-        Called with the name of every unit, also of those found.
+        Called with the name of every unit, including existing ones.
     engine : Engine or None, optional
-        Whose workers carry out the units; None: this process, one after the other.  It is closed at the end, unless
-        it is refused.
+        Engine that runs the units; None runs them in this process, one after the other.  The engine is closed at the
+        end, unless it is refused.
 
     Raises
     ------
     StaleResultsError
-        If the folder holds other results, DamagedRecords.
+        If the folder has other results.
+    DamagedRecords
+        If a line of the records is invalid.
     UsageError
-        If another run holds the folder, or the study cannot be carried out on an engine.
+        If another run uses the folder, or the study cannot run on an engine.
     OSError
         If a file cannot be written.
     """
@@ -119,17 +121,17 @@ def carry_out(
 
 
 def require_units(study: Study) -> None:
-    """Refuse an engine for a study whose units cannot be carried out one by one.
+    """Raise UsageError for an engine if the study's units cannot run one by one.
 
     Parameters
     ----------
     study : Study
-        To carry out.
+        Study to run.
 
     Raises
     ------
     UsageError
-        With what to do.
+        With the remedy.
     """
     if not study.resumable:
         raise UsageError(
@@ -138,7 +140,7 @@ def require_units(study: Study) -> None:
 
 
 def _require_fit(study: Study, engine: Engine) -> None:
-    """Raise UsageError for a study that the engine cannot carry out."""
+    """Raise UsageError for a study that the engine cannot run."""
     require_units(study)
     if study.measures_seconds and engine.shares_machines:
         raise UsageError(
@@ -169,7 +171,7 @@ def _carried_out(
 
 
 def _set_aside(folder: Path) -> str:
-    """Give the records of an earlier run another name; returns what to tell the user."""
+    """Rename the records of an earlier run; return the message to the user."""
     earlier = set_aside(folder / MEASUREMENTS)
     return "" if earlier is None else f"the records of an earlier run are kept in {earlier}"
 
@@ -177,7 +179,7 @@ def _set_aside(folder: Path) -> str:
 def _measured(
     study: Study, folder: Path, records: list[Record], seconds: float | None, engine: Engine | None
 ) -> Generator[Record, None, None]:
-    """Return the records of the missing units, each on the disk and appended to ``records`` before it is given out."""
+    """Yield the records of the missing units; each is written to the disk and appended to ``records`` first."""
     measured = {record["unit"] for record in records}
     missing = [unit for unit in study.units() if unit not in measured]
     if not missing:
@@ -204,7 +206,7 @@ def _measured(
 def _here(
     study: Study, missing: list[str], records: list[Record], folder: Path
 ) -> Generator[tuple[str, Environment | None, Record, float], None, None]:
-    """Carry out units in this process, one after the other."""
+    """Measure units in this process, one after the other."""
     begun = time.monotonic()
     with closing(study.measurements(missing, records, folder)) as measurements:
         for unit, measurement in zip(missing, measurements, strict=True):

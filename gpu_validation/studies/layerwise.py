@@ -1,4 +1,4 @@
-"""Layer by layer or the entire model at once: constants, errors and bits on real gradients, and training with both."""
+"""Layer by layer against the entire model: constants, errors and bits on real gradients, and training with both."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ OPERATORS: dict[str, Operator] = {
     "topk:0.05": TopK(fraction=0.05),
     "tcdq:1": TCDQ(omega=1.0),
 }
-NEVER_WORSE = ("scaled_sign", "terngrad", "qsgd:1")  # layer by layer, on every vector, in the mean over the draws
-DISTORT, TRAIN = 0, 1  # folds
-COURSE = 5  # seed of the run whose gradients are looked at
+NEVER_WORSE = ("scaled_sign", "terngrad", "qsgd:1")  # layer by layer, on every vector, on average over draws
+DISTORT, TRAIN = 0, 1  # folded into the key
+COURSE = 5  # seed of the run that provides the gradients
 
 
 @dataclass(frozen=True)
 class Distort(Unit, kind="distort"):
-    """The gradient of a network after some steps, and an operator."""
+    """Gradient of a network after some steps, and an operator."""
 
     network: str
     step: int
@@ -64,11 +64,11 @@ KINDS: tuple[type[Distort | Train], ...] = (Distort, Train)
 
 @dataclass(frozen=True)
 class LayerWiseStudy(Study):
-    """After Dutta et al. (2020): gradients of two networks at ``at`` steps of training, ``draws`` of the randomness.
+    """Gradients of two networks at the steps ``at``, compressed with ``draws`` random draws (after Dutta et al. 2020).
 
-    At equal settings a layer's constant is that of a smaller dimension, so the largest of them never exceeds the
-    entire model's; for signs, ternary digits and one-level QSGD the error itself is never larger.  Top-k is the other
-    way round at equal numbers of kept entries.  Bits are recorded beside: every layer pays its own header.
+    At equal settings the constant of a layer belongs to a smaller dimension, so the largest of them never exceeds that
+    of the entire model.  For signs, ternary digits and one-level QSGD the error itself is never larger.  For top-k the
+    opposite holds at equal numbers of kept entries.  Bits are recorded too: every layer has its own header.
     """
 
     at: tuple[int, ...] = (0, 50, 200)
@@ -82,14 +82,14 @@ class LayerWiseStudy(Study):
     minutes = 1
 
     def units(self) -> Sequence[str]:
-        """Return distort:NETWORK:STEP:OPERATOR, train:SCOPE:OPERATOR."""
+        """Return distort:NETWORK:STEP:OPERATOR and train:SCOPE:OPERATOR."""
         return [
             *(str(Distort(n, step, op)) for n in NETWORKS for step in self.at for op in OPERATORS),
             *(str(Train(scope, op)) for scope in ("layerwise", "entire") for op in OPERATORS),
         ]
 
     def measure(self, unit: str) -> Record:
-        """Compress a gradient both ways, or train."""
+        """Compress a gradient in both scopes, or train."""
         match read_unit(unit, KINDS):
             case Train(scope, name):
                 return {"loss": [self._final(OPERATORS[name], scope == "layerwise", seed) for seed in self.seeds]}
@@ -110,7 +110,7 @@ class LayerWiseStudy(Study):
         return float(workload.objective(models[0]).detach())
 
     def judge(self, records: Sequence[Record]) -> list[Comparison]:
-        """Return what is proved about constants and single vectors; losses are for comparison."""
+        """Return rows for what is proved about constants and single vectors; losses have no verdict."""
         rows: list[Comparison] = []
         for record in records:
             match read_unit(record["unit"], KINDS):
@@ -121,11 +121,11 @@ class LayerWiseStudy(Study):
         return rows
 
     def figures(self, records: Sequence[Record]) -> list[Figure]:
-        """Return error against error, and bits against bits."""
+        """Return a figure of errors and bits in both scopes."""
         distortions = of_kind(records, Distort)
         caption = (
-            "Measured: squared error over squared norm and bits a coordinate, layer by layer (vertical) against the "
-            "entire model (horizontal), one mark a gradient; below the diagonal the layers are better."
+            "Measured: squared error over squared norm and bits per coordinate, layer by layer (vertical) against the "
+            "entire model (horizontal), one mark per gradient; below the diagonal the layers are better."
         )
         return [Figure(lambda: _draw(distortions), caption)] if distortions else []
 
@@ -148,10 +148,10 @@ def gradients(name: str, at: tuple[int, ...], seed: int = COURSE) -> list[tuple[
 
 
 def distortion(operator: Operator, x: np.ndarray, lengths: tuple[int, ...], draws: int, seed: int = 0) -> Record:
-    """Return NMSE of every draw and mean bits a coordinate of both scopes, and the constants that they claim."""
+    """Return the NMSE of every draw, mean bits per coordinate and claimed constants of both scopes."""
     layers = LayerWise(operator, lengths)
     entire = operator
-    if isinstance(operator, TopK):  # as many entries as the layers keep together
+    if isinstance(operator, TopK):  # as many entries as all layers keep
         kept = sum(max(1, int(np.ceil((operator.fraction or 0) * n))) for n in lengths)
         entire = TopK(k=kept)
     norm2 = float(np.square(x, dtype=np.float64).sum())
@@ -203,7 +203,7 @@ def _distortion_rows(record: Record, unit: Distort) -> list[Comparison]:
     return rows
 
 
-ROUNDING = 1e-6  # of errors relative to |x|^2, for scales that travel as binary32
+ROUNDING = 1e-6  # of errors relative to |x|^2, for scales sent as binary32
 
 
 def _training_rows(record: Record, unit: Train) -> list[Comparison]:
@@ -214,7 +214,7 @@ def _training_rows(record: Record, unit: Train) -> list[Comparison]:
 
 def _draw(records: Sequence[tuple[Distort, Record]]) -> Any:
     figure, axes = canvas(1, 2, height=4.5)
-    for ax, field, label in zip(axes[0], ("nmse", "bits"), ("NMSE", "bits a coordinate"), strict=True):
+    for ax, field, label in zip(axes[0], ("nmse", "bits"), ("NMSE", "bits per coordinate"), strict=True):
         ends = []
         for i, name in enumerate(OPERATORS):
             of_operator = [r for unit, r in records if unit.operator == name]

@@ -1,4 +1,7 @@
-"""Units of a study on an engine: begun as soon as what they rest on is measured, gathered by one process."""
+"""Units of a study on an engine: each starts when the units before it are measured.
+
+One process collects the results.
+"""
 
 from __future__ import annotations
 
@@ -15,23 +18,23 @@ from ..records.storage import Record
 from .study import Study
 
 POLL_S = 0.1
-TRIES = 2  # of a unit whose worker was lost, before the run ends
+TRIES = 2  # lost workers per unit, after which the run ends
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a worker returns of one unit.
+    """Result of one unit from a worker.
 
     Parameters
     ----------
     environment : Environment
-        Where it was measured.
+        Environment of the measurement.
     measurement : Record
-        Empty if it failed.
+        Measurements; empty after a failure.
     took_s : float, seconds
-        How long it took.
+        Duration.
     failure : str, optional
-        What was raised, in words.
+        Text of the error, if the unit failed.
     """
 
     environment: Environment
@@ -41,39 +44,31 @@ class Answer:
 
 
 def measure_unit(study: Study, unit: str) -> Answer:
-    """Carry out one unit, in a worker.
-
-    Parameters
-    ----------
-    study : Study
-        With the records that the unit rests on.
-    unit : str
-        Its name.
-    """
+    """Measure one unit, in a worker; ``study`` has the records that the unit needs."""
     environment = Environment.here(study.name, study.processes, backend_for(study.processes), study.seed)
     begun = time.monotonic()
     try:
         return Answer(environment, study.measure(unit), time.monotonic() - begun)
     except RunFailed as failure:
         return Answer(environment, {}, time.monotonic() - begun, str(failure))
-    except Exception as error:  # whatever a study of the user's does
+    except Exception as error:  # a user's study may raise anything
         return Answer(environment, {}, time.monotonic() - begun, f"{type(error).__name__}: {error}")
 
 
 @dataclass
 class Dispatch:
-    """The units of one run on an engine.
+    """Units of one run on an engine.
 
     Parameters
     ----------
     study : Study
-        Whose units they are.
+        Study of the units.
     engine : Engine
-        Where they are carried out.
+        Engine that runs them.
     folder : Path
-        The study's own.
+        Folder of the study.
     seconds : float or None
-        After so many no further unit is begun, but one always is.
+        Time after which no further unit is started; at least one always is.
     """
 
     study: Study
@@ -84,17 +79,11 @@ class Dispatch:
     def answers(
         self, missing: Sequence[str], records: Sequence[Record]
     ) -> Generator[tuple[str, Environment, Record, float], None, None]:
-        """Return name, circumstances, measurement and seconds of units, as they come.
+        """Yield name, environment, measurement and seconds of units, in order of completion.
 
-        A unit whose worker is lost is begun once more.  After a second loss, a unit that raises, or the loss of the
-        engine itself, no further one is begun; those under way are awaited.  If this is left, all jobs are cancelled.
-
-        Parameters
-        ----------
-        missing : sequence of str
-            Units to carry out.
-        records : sequence of dict
-            All that are measured; grows while this goes on.
+        A unit whose worker is lost is started once more.  After a second loss, a failed unit, or the loss of the
+        engine, no further unit is started, and running ones are awaited.  Closing the generator cancels all jobs.
+        ``records`` has all records so far and grows during the iteration.
 
         Raises
         ------
@@ -135,7 +124,7 @@ class Dispatch:
             raise RunFailed(failure)
 
     def _ready(self, waiting: Sequence[str], records: Sequence[Record]) -> list[str]:
-        """Return the units that may begin now."""
+        """Return the units that may start now."""
         measured = {record["unit"] for record in records}
         return [unit for unit in waiting if measured.issuperset(self.study.before(unit))]
 
@@ -145,7 +134,7 @@ class Dispatch:
 
 
 def _first_done(running: dict[str, Job]) -> str:
-    """Wait for a job."""
+    """Wait for any job to end; return its unit."""
     while True:
         for unit, job in running.items():
             if job.done():

@@ -1,4 +1,4 @@
-"""Presets from outside this tree: named by their module, or announced by an installed package."""
+"""Studies from outside this package: given by module, or registered by an installed package."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .study import Study
 
 
 def preset_named(name: str) -> Study:
-    """Return the preset of this name: one of the tree's, one that a package announces, or what "module:PRESET" names.
+    """Return the study with a name: a built-in one, a registered one, or the object that "module:PRESET" names.
 
-    The module is looked for in the current folder first.
+    Modules are searched in the current folder first.
 
     Raises
     ------
     UsageError
-        With one sentence, where there is none.
+        If there is no such study.
     """
     presets = all_presets()
     if name in presets:
@@ -49,7 +49,7 @@ def _checked(found: Any, name: str) -> Study:
 
 
 def offered_lines() -> list[str]:
-    """Return one line for everything that installed packages announce, with its origin."""
+    """Return one line per registered study, operator and workload, with its package."""
     lines = []
     for offer in outside.announced(outside.PRESETS).values():
         try:

@@ -1,4 +1,4 @@
-"""The same on problems that no prediction had been compared with when the model was last changed: run once."""
+"""The prediction study on problems that were never used while the model was changed; run once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .prediction.study import PredictionStudy
 
 @dataclass(frozen=True)
 class PredictionAnew(PredictionStudy):
-    """Pilots, then the trainings of every choice."""
+    """Pilots, then training runs of every choice."""
 
     name = "prediction-anew"
     description = "the same on problems that were held out when predictions became finite"

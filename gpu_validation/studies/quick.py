@@ -1,4 +1,4 @@
-"""The main job: every operator and three taus on problems of known law and on real data, bits, losses and seconds."""
+"""Main study: every operator and three taus on problems of known law and on real data; bits, losses and seconds."""
 
 from operators import QSGD, Identity, RandomisedSparseDithering, ScaledSign, SparseDithering, TopK
 

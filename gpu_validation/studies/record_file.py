@@ -1,4 +1,4 @@
-"""The one file of a study's records: read, checked against the study and the code, written by one process."""
+"""Records file of a study: read, checked against study and code, and written by one process."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from .study import Study
 
 
 class StaleResultsError(UsageError):
-    """The folder holds results of a study with other settings, or of other code."""
+    """Raised if the folder has results of other settings or other code."""
 
 
 def stored(folder: Path, study: Study) -> list[Record]:
-    """Return the records of earlier pieces of this study; a line cut short by a crash is dropped from the file.
+    """Return the records of earlier runs of this study; a line truncated by a crash is removed from the file.
 
     Parameters
     ----------
     folder : Path
-        Where the results are.
+        Folder of the results.
     study : Study
-        The one whose units the folder holds.
+        Study of the records.
 
     Raises
     ------
     StaleResultsError
-        If they belong to other settings.
+        If the records belong to other settings.
     """
     path = folder / MEASUREMENTS
     if not path.exists():
@@ -50,27 +50,27 @@ def stored(folder: Path, study: Study) -> list[Record]:
 
 
 def described(study: Study) -> Record:
-    """Return what a record says of its study: version and settings.
+    """Return version and settings of a study, as records store them.
 
     Parameters
     ----------
     study : Study
-        The study that measures.
+        Study that measures.
     """
     return {"version": study.version, "settings": settings(study)}
 
 
 def require_same_study(path: Path, head: Record, study: Study) -> None:
-    """Refuse records of another version of a study, or of other settings.
+    """Raise StaleResultsError for records of another version or other settings of a study.
 
     Parameters
     ----------
     path : Path
-        The file, for the message.
+        File, for the message.
     head : Record
-        A line that says under what circumstances units were measured.
+        Line with the environment of the units below it.
     study : Study
-        The study as it is now.
+        Current study.
 
     Raises
     ------
@@ -93,12 +93,12 @@ def require_same_study(path: Path, head: Record, study: Study) -> None:
 
 
 def stored_seed(folder: Path) -> int | None:
-    """Return the seed of the results in a study's folder; None if there are none.
+    """Return the seed of the results in a study's folder; None without results.
 
     Parameters
     ----------
     folder : Path
-        Where the results are.
+        Folder of the results.
     """
     path = folder / MEASUREMENTS
     heads = (line for line in read_lines(path) if "study" in line) if path.exists() else iter(())
@@ -111,19 +111,19 @@ def _line(record: Record) -> str:
 
 
 def require_same_code(path: Path, environment: Environment) -> None:
-    """Refuse to go on with units that another version of the code or of its libraries has measured.
+    """Raise StaleResultsError if another version of the code or its libraries has measured units of the file.
 
     Parameters
     ----------
     path : Path
-        The file.
+        Records file.
     environment : Environment
-        Of the units to come.
+        Environment of the next units.
 
     Raises
     ------
     StaleResultsError
-        If they differ.
+        If code or versions differ.
     """
     now = {"code": environment.code, **environment.versions}
     for line in read_lines(path) if path.exists() else ():
@@ -138,14 +138,14 @@ def require_same_code(path: Path, environment: Environment) -> None:
 
 
 class RecordWriter:
-    """Appends units to the file, below a line that says under what circumstances they were measured.
+    """Appends units to the file, below a line with their environment.
 
     Parameters
     ----------
     file : JsonLines
-        Open at its end.
+        File, open for appending.
     study : Study
-        Whose units they are.
+        Study of the units.
     """
 
     def __init__(self, file: JsonLines, study: Study) -> None:
@@ -153,17 +153,17 @@ class RecordWriter:
         self._head: Record | None = None
 
     def begin(self, environment: Environment) -> None:
-        """Write down the circumstances of the units that follow, unless the last line of this kind says the same.
+        """Write the environment of the following units, unless it equals that of the previous ones.
 
         Parameters
         ----------
         environment : Environment
-            Of the machine that measures.
+            Environment of the measuring machine.
 
         Raises
         ------
         StaleResultsError
-            If the file holds units of other code.
+            If the file has units of other code.
         """
         head = {**plain(environment), "study": described(self._study)}
         if head != self._head:
@@ -172,16 +172,16 @@ class RecordWriter:
             self._head = head
 
     def add(self, unit: str, measurement: Record, took_s: float) -> Record:
-        """Append one unit; returns its record.
+        """Append one unit; return its record.
 
         Parameters
         ----------
         unit : str
-            Its name.
+            Name of the unit.
         measurement : dict
-            What was measured.
+            Its measurements.
         took_s : float, seconds
-            How long that took.
+            Duration of the measurement.
         """
         record: Record = plain({"unit": unit, **measurement, "took_s": round(took_s, 3)})
         self._file.write(record)
@@ -189,16 +189,16 @@ class RecordWriter:
 
 
 def put_in_order(path: Path, units: Sequence[str]) -> None:
-    """Write the records anew in the order of the units, where an engine has measured them in another one.
+    """Rewrite the records in the order of the units, if an engine has measured them in another order.
 
-    Every record stays below the circumstances of its measurement.
+    Every record stays below the environment of its measurement.
 
     Parameters
     ----------
     path : Path
-        The file; need not exist.
+        Records file; need not exist.
     units : sequence of str
-        All names, in their order.
+        All names, in order.
     """
     lines = list(read_lines(path)) if path.exists() else []
     names = [line["unit"] for line in lines if "unit" in line]

@@ -1,4 +1,4 @@
-"""Seconds, not minutes: does this installation start processes, exchange messages and judge them?"""
+"""Test of an installation in seconds: start processes, exchange messages, judge them."""
 
 from operators import QSGD, Identity, ScaledSign
 

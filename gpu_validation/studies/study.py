@@ -1,4 +1,4 @@
-"""Experiments made of many small units, each recorded as it ends, so that a run can stop anywhere and go on later."""
+"""Studies made of many small units; each is recorded when it ends, so that a run can stop and continue at any time."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawing made from records, and what it shows: what is measured, what is theory.
+    """A drawing made from records, with a caption that separates measurement and theory.
 
     Parameters
     ----------
     draw : callable
-        Makes it with matplotlib.
+        Function that draws it with matplotlib.
     caption : str
-        The words below it.
+        Caption.
     source : str, optional
-        Which record it is made from, which a page folds away.
+        Record behind the figure, which a page collapses.
     """
 
     draw: Callable[[], Any]
@@ -38,45 +38,45 @@ class Figure:
 
 @dataclass(frozen=True)
 class Study(ABC):
-    """A named experiment; subclasses are frozen, final dataclasses that hold everything fixed before it runs.
+    """A named study; subclasses are frozen, final dataclasses with everything that is fixed before a run.
 
-    A subclass sets what is annotated as a property below, on the class or as a field of every instance.
+    A subclass sets the properties annotated below, on the class or as fields.
 
     Parameters
     ----------
     seed : int
-        Of the run; under the recorded one every stream has the seed that the study names.
+        Seed of the run; with the recorded one every stream has the seed that the study names.
     """
 
     seed: int = field(default=RECORDED, repr=False, kw_only=True)
 
-    version: ClassVar[int] = 1  # raise it when a default changes, or what a measurement means
-    resumable: ClassVar[bool] = True  # whether a later run goes on with the units that an earlier one has measured
+    version: ClassVar[int] = 1  # increase it when a default or the meaning of a measurement changes
+    resumable: ClassVar[bool] = True  # whether a later run continues the units of an earlier one
     measures_seconds: ClassVar[bool] = (
-        False  # whether seconds are measured that a second unit on the same machine would change
+        False  # whether timings are measured, which a second unit on the same machine would change
     )
 
     if TYPE_CHECKING:
 
         @property
         def name(self) -> str:
-            """Of the experiment, and of the folder of its results."""
+            """Name of the study and of its results folder."""
 
         @property
         def description(self) -> str:
-            """In one sentence."""
+            """Description in one sentence."""
 
         @property
         def minutes(self) -> float:
-            """Stated duration of the whole on two cores."""
+            """Stated duration on two cores."""
 
         @property
         def processes(self) -> int:
-            """Real ones, 1 if everything happens in one."""
+            """Number of processes; 1 if everything runs in one."""
 
         @property
         def false_alarm(self) -> float:
-            """Chance that the whole run accuses a true claim."""
+            """Probability that the whole run rejects a true claim."""
 
     else:
         processes = 1
@@ -84,16 +84,16 @@ class Study(ABC):
 
     @property
     def command(self) -> str:
-        """What ``gpu-validation run`` is told for this study."""
+        """Argument of ``gpu-validation run`` for this study."""
         return self.name
 
     def seeded(self, seed: int) -> Study:
-        """Return the same study with other random numbers throughout.
+        """Return the study with other random numbers.
 
         Parameters
         ----------
         seed : int
-            Of all random numbers.
+            Seed of all random numbers, 0 <= seed < 2^32.
 
         Raises
         ------
@@ -106,7 +106,7 @@ class Study(ABC):
 
     @abstractmethod
     def units(self) -> Sequence[str]:
-        """Return the units' names, in the order of work; each takes a minute at most."""
+        """Return the names of the units in order; each takes at most a minute."""
 
     def in_order(self, records: Sequence[Record]) -> list[Record]:
         """Return records in the order of their units.
@@ -114,27 +114,27 @@ class Study(ABC):
         Parameters
         ----------
         records : sequence of Record
-            In any order.
+            Records in any order.
         """
         places = {unit: place for place, unit in enumerate(self.units())}
         return sorted(records, key=lambda record: places[record["unit"]])
 
     def with_records(self, records: Sequence[Record], folder: Path) -> Study:
-        """Return the study that measures the next unit, where later units rest on earlier ones; itself unless said
-        otherwise.
+        """Return the study that measures the next unit, if later units depend on earlier ones; by default itself.
 
         Parameters
         ----------
         records : sequence of Record
-            Of the units measured so far, in any number of pieces.
+            Records of the units measured so far.
         folder : Path
-            The study's own, for checkpoints.
+            Folder of the study, for checkpoints.
         """
         return self
 
     def before(self, unit: str) -> Sequence[str]:
-        """Return the units whose records one needs: none, or all earlier ones where ``with_records`` reads them,
-        unless said otherwise.
+        """Return the units that must be measured before one.
+
+        By default there are none, or all earlier ones if ``with_records`` is overridden.
 
         Parameters
         ----------
@@ -148,7 +148,7 @@ class Study(ABC):
 
     @abstractmethod
     def measure(self, unit: str) -> Record:
-        """Carry out one unit: JSON values that depend on nothing but the study and the unit (and the clock).
+        """Measure one unit; return JSON values that depend only on the study and the unit (and timings).
 
         Parameters
         ----------
@@ -159,49 +159,48 @@ class Study(ABC):
     def measurements(
         self, units: Sequence[str], records: Sequence[Record], folder: Path
     ) -> Generator[Record, None, None]:
-        """Carry out units one after the other; a record each, in their order.
+        """Measure units one after the other; yield their records in order.
 
         Parameters
         ----------
         units : sequence of str
-            Those that are missing.
+            Missing units.
         records : sequence of dict
-            All that are measured; grows while this goes on.
+            All records so far; grows during the iteration.
         folder : Path
-            The study's own.
+            Folder of the study.
         """
         for unit in units:
             yield self.with_records(records, folder).measure(unit)
 
     @abstractmethod
     def judge(self, records: Sequence[Record]) -> list[Comparison]:
-        """Return the comparisons that the records at hand permit.  A record has the key "unit" beside what was
-        measured.
+        """Return the comparisons that the records allow.
 
         Parameters
         ----------
         records : sequence of Record
-            The records at hand.
+            Records so far; each has the key "unit" besides its measurements.
         """
 
     @abstractmethod
     def figures(self, records: Sequence[Record]) -> list[Figure]:
-        """Return what to draw from the records at hand.
+        """Return the figures of the records.
 
         Parameters
         ----------
         records : sequence of Record
-            The records at hand.
+            Records so far.
         """
 
     def summary(self, records: Sequence[Record], comparisons: Sequence[Comparison]) -> Table:
-        """Return the table that a console shows at the end.
+        """Return the table that the console shows at the end.
 
         Parameters
         ----------
         records : sequence of Record
-            The records at hand.
+            Records so far.
         comparisons : sequence of Comparison
-            What ``judge`` made of the records.
+            Result of ``judge``.
         """
         return comparison_table(comparisons)

@@ -1,4 +1,4 @@
-"""Units of studies as records, and their texts: the one place where a unit's name is written and read."""
+"""Units of studies as records and as texts."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ PATTERNS = {int: r"(\d+)", str: "(.+?)"}
 
 @dataclass(frozen=True)
 class Unit:
-    """What one unit of a study measures; subclasses are frozen records of words and whole numbers.
+    """What one unit of a study measures; subclasses are frozen records of strings and integers.
 
-    The text of a unit, in records and on the screen, is KIND:FIELD:FIELD, and the class's keyword ``kind`` says which.
-    Of words that hold colons themselves all but the last are read as short as the text allows.
+    The text of a unit, in records and on the screen, is KIND:FIELD:FIELD; the class keyword ``kind`` sets KIND.  Fields
+    that contain colons are read as short as possible, except the last.
 
     Raises
     ------
@@ -44,12 +44,12 @@ class Unit:
 
     @classmethod
     def read(cls, text: str) -> Self | None:
-        """Return the unit of this kind that has a text; None if it is of another kind.
+        """Return the unit of this kind with a text; None if the text is of another kind.
 
         Parameters
         ----------
         text : str
-            As ``str`` writes it.
+            Text of a unit.
         """
         words = _words(cls, text)
         return None if words is None else cls(*words)
@@ -57,7 +57,7 @@ class Unit:
 
 @cache
 def _pattern(kind: type[Any]) -> tuple[re.Pattern[str], tuple[type, ...]]:
-    """Return what texts of a kind look like, and the types of its fields."""
+    """Return the pattern of a kind's texts, and the types of its fields."""
     hints = get_type_hints(kind)
     types = tuple(hints[field.name] for field in fields(kind))
     parts = [PATTERNS[kind_of_field] for kind_of_field in types]
@@ -65,7 +65,7 @@ def _pattern(kind: type[Any]) -> tuple[re.Pattern[str], tuple[type, ...]]:
 
 
 def _words(kind: type[Unit], text: str) -> tuple[str | int, ...] | None:
-    pattern, types = _pattern(kind)  # type: ignore[arg-type]  # a class is hashable, whatever its instances are
+    pattern, types = _pattern(kind)  # type: ignore[arg-type]  # classes are hashable
     match = pattern.fullmatch(text)
     return None if match is None else tuple(t(word) for t, word in zip(types, match.groups(), strict=True))
 
@@ -74,19 +74,19 @@ U = TypeVar("U", bound=Unit)
 
 
 def read_unit(text: str, kinds: tuple[type[U], ...]) -> U:
-    """Return the unit that has a text.
+    """Return the unit with a text.
 
     Parameters
     ----------
     text : str
-        As ``str`` writes it.
+        Text of a unit.
     kinds : tuple of classes
-        Those of the study.
+        Kinds of the study.
 
     Raises
     ------
     ValueError
-        If it is of none of these kinds.
+        If the text is of none of these kinds.
     """
     for kind in kinds:
         unit = kind.read(text)
@@ -102,9 +102,9 @@ def of_kind(records: Iterable[Record], kind: type[U]) -> list[tuple[U, Record]]:
     Parameters
     ----------
     records : iterable of Record
-        Of any kinds, with the text of each under "unit".
+        Records of any kinds, with the text of each under "unit".
     kind : class
-        What is asked for.
+        Kind to select.
     """
     read = [(kind.read(record["unit"]), record) for record in records]
     return [(unit, record) for unit, record in read if unit is not None]

@@ -1,4 +1,4 @@
-"""What messages cost on the wire: payload bytes against the frames that a network of our own carries for them."""
+"""Bytes of messages on the wire: payload against the frames of an emulated network."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ KINDS = (Crossing,)
 
 @dataclass(frozen=True)
 class WireStudy(Study):
-    """Every operator's message for ``d`` coordinates by every topology, and bare messages of ``lengths_bytes``.
+    """Every operator's message for ``d`` coordinates and bare messages of ``lengths_bytes``, by every topology.
 
     Parameters
     ----------
     sizes : tuple of int, optional
-        Numbers of ranks, on a network of the stated shape if the machine allows it; SCHED_RR if allowed.
+        Numbers of ranks, on a network of the stated shape and with SCHED_RR if the machine allows them.
     """
 
     sizes: tuple[int, ...] = (2, 4, 8)
@@ -72,10 +72,10 @@ class WireStudy(Study):
         return [str(Crossing(m, topology.name)) for m in self.sizes for topology in TOPOLOGIES]
 
     def measure(self, unit: str) -> Record:
-        """Make the network, start the ranks in it, and keep rank 0's records."""
+        """Create the network, start the ranks in it, and return rank 0's records."""
         crossing = read_unit(unit, KINDS)
         m, chosen = crossing.m, tuple(topology for topology in TOPOLOGIES if topology.name == crossing.topology)
-        frame = self.shape.mtu - (HEADERS_BYTES - ETHERNET_BYTES)  # the MTU counts without Ethernet's
+        frame = self.shape.mtu - (HEADERS_BYTES - ETHERNET_BYTES)  # the MTU excludes Ethernet headers
         plan = WirePlan(self.operators, self.d, self.lengths_bytes, self.exchanges, frame, chosen, self.seed)
         for operator in self.operators:  # compile before the processes fork
             operator.encode(torch.linspace(-1, 1, 64), key=Key(0))
@@ -100,11 +100,11 @@ class WireStudy(Study):
             }
 
     def judge(self, records: Sequence[Record]) -> list[Comparison]:
-        """Return payload bytes exactly, and within what streams and interfaces may carry by their formats."""
+        """Return rows for payload bytes, exactly and against streams and interfaces."""
         return list(wire_rows(_exchanges(records)))
 
     def figures(self, records: Sequence[Record]) -> list[Figure]:
-        """Return interface bytes over payload bytes."""
+        """Return a figure of interface bytes over payload bytes."""
         counted = [r for r in _exchanges(records) if r["interface_bytes"] is not None and r["own_network"]]
         if not counted:
             return []

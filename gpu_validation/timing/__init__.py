@@ -1,4 +1,4 @@
-"""Time of local steps and of averagings: made steady, measured, fitted to laws, and compared with the model."""
+"""Times of local steps and averagings: padded, measured, fitted to laws, and compared with the runtime model."""
 
 from .fit import LawFit as LawFit
 from .fit import StepFit as StepFit

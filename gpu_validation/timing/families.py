@@ -1,6 +1,6 @@
-"""The laws of step times as families: maximum likelihood and density of each.
+"""Families of step-time laws: maximum likelihood and density of each.
 
-Families that begin at the smallest sample (shifted exponential, Pareto, uniform) have their maximum there.
+Families whose support begins at the smallest sample (shifted exponential, Pareto, uniform) have their maximum there.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class Family:
     Parameters
     ----------
     name : str
-        As fits show it.
+        Name of the family.
     parameters : int
-        Number of free parameters of a law.
+        Number of free parameters.
     fit : callable
-        Samples, shape (n,), in seconds, not all equal -> the law of maximum likelihood.
+        Map from samples, shape (n,), in seconds, not all equal, to the law of maximum likelihood.
     log_density : callable
-        (law, samples) -> log density at each, -infinity outside the support.
+        Map from (law, samples) to the log density at each sample, -inf outside the support.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Family:
 
 
 def _gamma(x: np.ndarray) -> Gamma:
-    """Solve by Newton's method log k - psi(k) = log mean - mean log, from Minka's start."""
+    """Solve log k - psi(k) = log mean - mean log by Newton's method, from Minka's start."""
     from scipy.special import polygamma, psi
 
     s = math.log(x.mean()) - float(np.log(x).mean())
@@ -56,10 +56,10 @@ def _gamma(x: np.ndarray) -> Gamma:
 
 
 def _weibull(x: np.ndarray) -> Weibull:
-    """Solve by Newton's method sum x^k log x / sum x^k - 1/k = mean log, in y = x / max so that nothing overflows."""
+    """Solve sum x^k log x / sum x^k - 1/k = mean log by Newton's method, in y = x / max to avoid overflow."""
     largest = float(x.max())
     y = np.log(x / largest)
-    k = 1.2825 / float(y.std())  # sd of log x is pi / (sqrt(6) k)
+    k = 1.2825 / float(y.std())  # the sd of log x is pi / (sqrt(6) k)
     for _ in range(NEWTON_STEPS):
         w = np.exp(k * y)
         first, second = (float(w @ y**i / w.sum()) for i in (1, 2))

@@ -1,4 +1,4 @@
-"""Which law the measured step times follow: likelihood chooses, a goodness-of-fit test has the last word."""
+"""Law of measured step times: chosen by likelihood, checked by a goodness-of-fit test."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from operators.random import bits32
 
 from .families import FAMILIES, Family
 
-FEWEST = 20  # samples
-REFITS = 199  # draws of the bootstrap: the smallest p-value is 1/200
+FEWEST = 20  # smallest number of samples
+REFITS = 199  # bootstrap draws; the smallest p-value is 1/200
 REJECTED_BELOW = 0.05
 
 
@@ -27,16 +27,16 @@ class LawFit:
     family : str
         Name of the family.
     law : Law
-        Its member of greatest likelihood.
+        Law of maximum likelihood.
     log_likelihood : float
-        At its maximum.
+        Maximum of the log likelihood.
     aic : float
         Akaike's criterion, 2 parameters - 2 log likelihood; smaller is better.
     distance : float
         Kolmogorov-Smirnov distance, the largest difference of the distribution functions.
     p_value : float or None, optional
-        Chance of a distance as large if the law were true, by refitting to samples of the fitted law (a table would be
-        wrong, since the parameters are fitted); None for the families that were not chosen.
+        Probability of a distance as large if the law were true, from refits to samples of the fitted law.  (Tables
+        would be wrong for fitted parameters.)  None for families that were not chosen.
     """
 
     family: str
@@ -56,7 +56,7 @@ class StepFit:
     n : int
         Number of step times.
     fits : tuple of LawFit
-        In ascending order of Akaike's criterion.
+        Fits in ascending order of Akaike's criterion.
     """
 
     n: int
@@ -64,7 +64,7 @@ class StepFit:
 
     @property
     def best(self) -> LawFit:
-        """The family of smallest AIC."""
+        """The fit with the smallest AIC."""
         return self.fits[0]
 
     @property
@@ -74,7 +74,7 @@ class StepFit:
 
     @property
     def statement(self) -> str:
-        """The result in a sentence."""
+        """The result as a sentence."""
         best, second = self.fits[:2]
         verdict = "is not rejected" if self.accepted else "is rejected: no law here fits, use the measured times"
         return (
@@ -91,9 +91,9 @@ def fit_law(seconds: Sequence[float] | np.ndarray, *, key: Key, families: Sequen
     ----------
     seconds : sequence of float or ndarray, shape (n,), n >= 20, all > 0, not all equal
     key : Key
-        From which the bootstrap draws.
+        Seeds the bootstrap.
     families : sequence of Family, optional
-        The families that compete.
+        Candidates, at least two.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def fit_law(seconds: Sequence[float] | np.ndarray, *, key: Key, families: Sequen
 
     Notes
     -----
-    Correlated or unequal workers' steps make the test accuse too often: take batch means, or one worker.
+    With correlated steps, or steps of unequal workers, the test rejects too often: use batch means, or one worker.
     """
     x = np.sort(np.asarray(seconds, np.float64).reshape(-1))
     if x.size < FEWEST or not np.isfinite(x).all() or x[0] <= 0 or x[0] == x[-1]:

@@ -1,4 +1,4 @@
-"""Local steps of a chosen duration."""
+"""Local steps of a set duration."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from dataclasses import dataclass, field
 
 @dataclass
 class PaddedSteps:
-    """Fill every local step up to a chosen duration by sleeping, so that ranks sharing cores do not contend.
+    """Extends every local step to a set duration by sleeping, so that ranks on the same cores do not compete.
 
     Parameters
     ----------
     step_s : float, seconds
-        Duration of every step; 0 switches padding off.
+        Duration of every step; 0 disables padding.
     drawn_s : sequence of float or None, seconds, optional
-        Of each step in turn, in place of step_s (stragglers; see ``step_seconds``).
+        Durations of successive steps, which replace step_s (stragglers; see ``step_seconds``).
     durations : list of float, optional
-        Of every step, padding included.
+        Durations of the steps so far, including padding.
     overruns : int, optional
-        Their number.
+        Number of steps that took longer than their set duration.
 
     Notes
     -----
-    A step that computes longer than it should take is not cut short: it overran.
+    A step that computes longer than its set duration is not interrupted; it counts as an overrun.
     """
 
     step_s: float
@@ -38,7 +38,7 @@ class PaddedSteps:
         self._began = time.perf_counter()
 
     def end(self) -> None:
-        """Sleep for what is left of the step.
+        """Sleep for the rest of the step.
 
         Raises
         ------

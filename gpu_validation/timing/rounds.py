@@ -11,17 +11,19 @@ from bounds.estimate import Estimate, batch_means, delay_by_fenced_regression, m
 from bounds.runtime import RuntimeModel, StepTime
 
 LEVEL = 0.95
-ADDITIVE = "takes a round for the slowest worker's steps followed by one averaging; correlated rounds need batches"
+ADDITIVE = "assumes round = slowest worker's steps + one averaging; correlated rounds need batches"
 
 
 @dataclass(frozen=True)
 class RoundFit:
-    """Parameters
+    """Fit of round = tau Y + D.
+
+    Parameters
     ----------
     step_s : Estimate, seconds
-        Y of round = tau Y + D, with an interval.
+        Y with its interval.
     delay_s : Estimate, seconds
-        D of it, with an interval.
+        D with its interval.
     """
 
     step_s: Estimate
@@ -33,7 +35,7 @@ class RoundFit:
         Parameters
         ----------
         tau : int
-            Local steps between two averagings.
+            Local steps per round, >= 1.
         """
         return self.step_s.value + self.delay_s.value / tau
 
@@ -44,9 +46,9 @@ def slowest_seconds(step_s: np.ndarray, tau: int) -> np.ndarray:
     Parameters
     ----------
     step_s : ndarray, seconds
-        Shape (m, steps), rounds one after the other.
+        Step times, shape (m, steps), in order of the rounds.
     tau : int
-        Local steps between two averagings.
+        Local steps per round, a divisor of steps.
 
     Raises
     ------
@@ -62,20 +64,20 @@ def slowest_seconds(step_s: np.ndarray, tau: int) -> np.ndarray:
 def delay_from_rounds(
     round_s: Sequence[float] | np.ndarray, step_s: np.ndarray, *, tau: int, batch: int = 1, level: float = LEVEL
 ) -> Estimate:
-    """Return D as the part of a round that the slowest worker's steps do not explain.
+    """Return D as the part of a round beyond the slowest worker's steps.
 
     Parameters
     ----------
     round_s : sequence of float or ndarray, seconds
-        From the end of one averaging to the end of the next, shape (rounds,).
+        Times from the end of one averaging to the end of the next, shape (rounds,).
     step_s : ndarray, seconds
-        As above.
+        Step times, shape (m, steps), in order of the rounds.
     tau : int
-        Local steps between two averagings.
+        Local steps per round.
     batch : int, optional
-        Rounds averaged into one value, for an interval that holds in spite of serial correlation.
+        Rounds averaged into one value, so that the interval allows for serial correlation.
     level : float, optional
-        Confidence of the interval, 0 < level < 1.
+        Confidence level of the interval, 0 < level < 1.
 
     Raises
     ------
@@ -84,7 +86,7 @@ def delay_from_rounds(
 
     Notes
     -----
-    The wait for stragglers is in the slowest worker's time, so it is not in D.
+    The wait for slow workers is in the slowest worker's time and therefore not in D.
     """
     rounds = np.asarray(round_s, np.float64)
     slowest = slowest_seconds(step_s, tau)
@@ -95,20 +97,19 @@ def delay_from_rounds(
 
 
 def fit_rounds(taus: Sequence[int], round_s: Sequence[float], *, level: float = LEVEL) -> RoundFit:
-    """Return Y and D from rounds of different length: the slope and the intercept of round = tau Y + D.
+    """Return Y and D as slope and intercept of round = tau Y + D, from rounds of different length.
+
+    Errors are assumed to be proportional to the time.  Y is one number only if the slowest worker's mean does not
+    depend on tau, that is, without stragglers.
 
     Parameters
     ----------
     taus : sequence of int
-        One of each for every round, shape (n,), n >= 3, two different taus at least; errors are taken as proportional
-        to the time.  Y is one number only where the slowest worker's mean does not depend on tau, that is without
-        stragglers.
+        tau of every round, shape (n,), n >= 3, with at least two different values.
     round_s : sequence of float, seconds
-        One of each for every round, shape (n,), n >= 3, two different taus at least; errors are taken as proportional
-        to the time.  Y is one number only where the slowest worker's mean does not depend on tau, that is without
-        stragglers.
+        Time of every round, shape (n,).
     level : float, optional
-        Confidence of the interval, 0 < level < 1.
+        Confidence level of the interval, 0 < level < 1.
 
     Raises
     ------
@@ -125,11 +126,11 @@ def predicted_seconds_per_iteration(step: StepTime, delay_s: float, *, tau: int,
     Parameters
     ----------
     step : StepTime
-        Law of one step's time.
+        Law of a step's time.
     delay_s : float, seconds
         Time of one averaging.
     tau : int
-        Local steps between two averagings.
+        Local steps per round.
     m : int
         Number of workers.
     """

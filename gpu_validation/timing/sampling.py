@@ -1,4 +1,4 @@
-"""Step times drawn from a law of the runtime model, so that stragglers can be made to order."""
+"""Step times drawn from a law of the runtime model, to emulate stragglers."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ SEED_WORDS = 8
 
 
 def step_seconds(step: StepTime, *, key: Key, worker: int, steps: int) -> np.ndarray:
-    """Return durations of the steps of one worker in seconds, shape (steps,); the same for the same key and worker.
+    """Return the durations of one worker's steps in seconds, shape (steps,), determined by key and worker.
 
     Parameters
     ----------
     step : StepTime
         Any law of ``bounds.runtime``, a law with persistent slowdowns, or serially correlated steps.
     key : Key
-        Stream of random numbers.
+        Seeds the random stream.
     worker : int
-        Number of the worker.
+        Index of the worker.
     steps : int
-        Local steps.
+        Number of local steps.
 
     Raises
     ------
