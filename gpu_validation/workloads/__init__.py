@@ -1,4 +1,4 @@
-"""Problems to train on, one file each; ``workload(name)`` finds them.
+"""Training problems, one per file; ``workload(name)`` returns one.
 
 ============== ============================================== ==========================================
 name           problem                                        constants of the theorems
@@ -12,13 +12,14 @@ logistic       logistic or softmax regression on a table      L, mu, F* exact; s
 network        one hidden layer, digits                       estimated at the start
 lenet          two convolutions, digits                       estimated at the start
 characters     language model, Markov text of known entropy   estimated at the start
-resnet20       CIFAR's form, .27 million parameters           estimated at the start
-vgg16          CIFAR's form, 14.7 million parameters          estimated at the start
-resnet50       CIFAR's form, 23.5 million parameters          estimated at the start
+resnet20       CIFAR-shaped images, 0.27 million parameters   estimated at the start
+vgg16          CIFAR-shaped images, 14.7 million parameters   estimated at the start
+resnet50       CIFAR-shaped images, 23.5 million parameters   estimated at the start
 ============== ============================================== ==========================================
 
-Problems on data take a ``source`` (``Bundled``, ``DigitImages``, ``Libsvm``, ``Cifar``, ``SyntheticImages``,
-``MarkovText``) and a ``split`` over workers (``Iid``, ``Dirichlet``; None lets every worker draw from the whole set).
+Problems on data have a ``source`` (``Bundled``, ``DigitImages``, ``Libsvm``, ``Cifar``, ``SyntheticImages``,
+``MarkovText``) and a ``split`` over workers (``Iid``, ``Dirichlet``).  Without a split every worker draws from all
+samples.
 """
 
 from .characters import Characters as Characters

@@ -1,4 +1,4 @@
-"""A character-level language model on Markov text, whose least possible loss is known."""
+"""A character-level language model on Markov text, whose smallest possible loss is known."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from .network import Network
 
 @dataclass(frozen=True)
 class Characters(Network):
-    """Mean cross-entropy of the next letter, in nats; windows of a text with the known floor ``source.floor()``.
+    """Mean cross-entropy of the next letter, in nats, on a text with the known minimum ``source.floor()``.
+
+    The accuracy is the share of held-out letters that are predicted.
 
     Parameters
     ----------
     source : MarkovText, optional
-        Where the data come from.
+        Source of the text.
     batch : int or None, optional
-        Samples of a mini-batch.
+        Samples per mini-batch; None takes all.
     eta : float, optional
         Learning rate.
     width : int, optional
-        Of the transformer's vectors.  The accuracy is the share of held-out letters that are predicted.
+        Width of the transformer.
     """
 
     source: MarkovText = MarkovText()  # noqa: RUF009  frozen
@@ -35,28 +37,28 @@ class Characters(Network):
     name = "characters"
 
     def network(self) -> torch.nn.Module:
-        """Return one block."""
+        """Return a transformer with one block."""
         return Transformer(letters=self.source.letters, window=self.source.window, width=self.width)
 
     def losses(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """Return -log p of the true letters, the mean over a window.
+        """Return -log p of the true letters, averaged over a window.
 
         Parameters
         ----------
         outputs : tensor
-            What the model says of the samples.
+            Outputs of the model.
         targets : tensor
-            Next letters, one row a window.
+            Next letters, one row per window.
         """
         return super().losses(outputs, targets).mean(dim=1)
 
     def accuracy(self, model: torch.nn.Module) -> float | None:
-        """Return the share of the letters of the held-out windows that the model finds.
+        """Return the share of the held-out windows' letters that the model predicts.
 
         Parameters
         ----------
         model : Module
-            As ``model()`` makes it.
+            Model of ``model()``.
         """
         right = super().accuracy(model)
         return None if right is None else right / self.source.window

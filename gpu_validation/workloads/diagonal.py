@@ -1,4 +1,4 @@
-"""What the diagonal quadratics share: the point, the eigenvalues, F."""
+"""Common base of the diagonal quadratics: model, eigenvalues, F."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .workload import Description, Workload
 
 
 class Point(torch.nn.Module):
-    """The parameter vector x itself, float64.
+    """Model that is its parameter vector x, float64.
 
     Parameters
     ----------
     x : ndarray
-        A vector of parameters.
+        Initial parameters, shape (d,).
     """
 
     def __init__(self, x: np.ndarray) -> None:
@@ -28,31 +28,32 @@ class Point(torch.nn.Module):
 
 
 def point(model: torch.nn.Module) -> torch.Tensor:
-    """Return the vector x of a Point, shape (d,); not a Parameter where torch.func has put another tensor in its place.
+    """Return the vector x of a Point, shape (d,); not a Parameter if torch.func has replaced it.
 
     Parameters
     ----------
     model : Module
-        As ``model()`` makes it.
+        Model of ``model()``.
     """
     return cast(torch.Tensor, model.x)
 
 
 @dataclass(frozen=True)
 class Diagonal(Workload):
-    """F(x) = 1/2 sum_j lambda_j x_j^2, so that F* = 0; subclasses say what noise the gradients carry.
+    """F(x) = 1/2 sum_j lambda_j x_j^2 with F* = 0 and start x = (1, ..., 1); subclasses add the gradient noise.
 
     Parameters
     ----------
     d : int, optional
         Number of eigenvalues, log-spaced from ``smallest`` to 1, so that L = 1.
     smallest : float, optional
-        Least eigenvalue of the Hessian, mu.
+        Smallest eigenvalue mu of the Hessian, in (0, 1].
     noise : float, optional
-        Variance of every coordinate of one worker's gradient, apart from what grows with the gradient.  Start x = (1,
-        ..., 1).
+        Additive variance of every coordinate of one worker's gradient, >= 0.
+    eta : float, optional
+        Learning rate.
     copies : int, optional
-        How often each of them occurs, for sharper averages; the dimension is d * copies.
+        Multiplicity of each eigenvalue, for more precise averages; the dimension is d * copies.
 
     Raises
     ------
@@ -72,7 +73,7 @@ class Diagonal(Workload):
 
     @property
     def eigenvalues(self) -> np.ndarray:
-        """Shape (d * copies,), ascending, the largest equal to 1."""
+        """Eigenvalues, shape (d * copies,), ascending, the largest 1."""
         return np.logspace(np.log10(self.smallest), 0, self.d).repeat(self.copies)
 
     @property
@@ -86,10 +87,10 @@ class Diagonal(Workload):
         return Point(np.ones(self.d * self.copies))
 
     def objective(self, model: torch.nn.Module) -> torch.Tensor:
-        """Return F at the model's point."""
+        """Return F at the model's parameters."""
         x = point(model)
         return 0.5 * (torch.from_numpy(self.eigenvalues).to(x) * x**2).sum()
 
     def description(self) -> Description:
-        """Return a formula."""
+        """Return the description of a synthetic problem."""
         return Description(self.name, synthetic=True, shape=(self.d * self.copies,))

@@ -1,4 +1,4 @@
-"""The 1797 handwritten digits bundled with scikit-learn, for workloads, and for scripts that want the tensors."""
+"""The 1797 handwritten digits of scikit-learn, for workloads and as tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Model C, different quadratics on different workers and no noise: a bias that no amount of time removes."""
+"""Model C: different quadratics on different workers without noise, whose bias does not vanish with time."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ Matrix = tuple[tuple[float, ...], ...]
 
 @dataclass(frozen=True)
 class HeterogeneousQuadratics(Workload):
-    """F_i(x) = 1/2 (x - c_i)^T H_i (x - c_i) on worker i, F their mean; start x = 0.
+    """F_i(x) = 1/2 (x - c_i)^T H_i (x - c_i) on worker i; F is their mean; start x = 0.
 
     Parameters
     ----------
     hessians : tuple of Matrix, optional
-        One symmetric positive definite matrix a worker.
+        One symmetric positive definite matrix per worker.
     centres : Matrix, optional
-        One minimiser a worker.
+        One minimiser per worker.
+    eta : float, optional
+        Learning rate.
 
     Raises
     ------
@@ -52,25 +54,25 @@ class HeterogeneousQuadratics(Workload):
 
     @property
     def H(self) -> np.ndarray:
-        """The matrices, shape (m, d, d)."""
+        """Hessians, shape (m, d, d)."""
         return np.array(self.hessians, float)
 
     @property
     def c(self) -> np.ndarray:
-        """The centres, shape (m, d)."""
+        """Centres, shape (m, d)."""
         return np.array(self.centres, float)
 
     @property
     def workers(self) -> int:
-        """One for each centre."""
+        """Number of workers, one per centre."""
         return len(self.centres)
 
     def model(self) -> Point:
-        """Return the origin."""
+        """Return a model at the origin."""
         return Point(np.zeros(self.c.shape[1]))
 
     def draw(self, *, key: Key) -> Draw:
-        """Return (H_i, c_i) of worker i = key.rank: nothing is random."""
+        """Return (H_i, c_i) of worker i = key.rank, without randomness."""
         if key.rank is None or key.rank >= self.workers:
             raise ValueError(f"{self.name} has workers 0 to {self.workers - 1}; got rank {key.rank}")
         return torch.from_numpy(self.H[key.rank]), torch.from_numpy(self.c[key.rank])
@@ -87,7 +89,7 @@ class HeterogeneousQuadratics(Workload):
         return torch.stack(parts).mean()
 
     def constants(self) -> Constants:
-        """Return known exactly; L is the largest of the workers' own."""
+        """Return the exact constants; L is the largest of the workers' own."""
         H, c = self.H, self.c
         best = heterogeneous.minimiser(H, c)
         local = np.einsum("ijk,ik->ij", H, best - c)
@@ -103,5 +105,5 @@ class HeterogeneousQuadratics(Workload):
         )
 
     def description(self) -> Description:
-        """Return a formula."""
+        """Return the description of a synthetic problem."""
         return Description(self.name, synthetic=True, shape=(self.c.shape[1],))

@@ -1,4 +1,4 @@
-"""Networks on images of CIFAR's form: normalised channels, and the standard augmentation in training."""
+"""Networks on CIFAR-shaped images, with normalised channels and the standard augmentation."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from .network import Network
 from .workload import Draw
 
 SYNTHETIC = SyntheticImages()
-CROP = 2  # fold of a step's key
+CROP = 2  # folded into a step's key
 
 
 @dataclass(frozen=True)
 class ImageNetwork(Network):
-    """A network on uint8 images, whose channels are shifted and scaled by the training set's mean and deviation.
+    """A network on uint8 images, normalised by the training set's channel means and standard deviations.
 
     Parameters
     ----------
     source : Source, optional
-        Where the data come from.
+        Source of the images.
     eta : float, optional
         Learning rate.
     decay : float, optional
         Weight decay.
     augmentation : {"crop and flip", "none"}, optional
-        "crop and flip" pads by four pixels, crops and mirrors at random in training; or "none".
+        "crop and flip" pads by four pixels, crops and mirrors at random during training.
 
     Notes
     -----
-    The defaults of batch, decay and learning rate are those of the published CIFAR experiments, at small scale.
+    The defaults of batch, decay and learning rate are those of published CIFAR experiments at small scale.
     """
 
     draws = 8
@@ -48,12 +48,12 @@ class ImageNetwork(Network):
     augmentation: Literal["crop and flip", "none"] = "crop and flip"
 
     def draw(self, *, key: Key) -> Draw:
-        """Return (indices, weight), and the crops and flips.
+        """Return (indices, weight), and the random crops and flips.
 
         Parameters
         ----------
         key : Key
-            Stream of random numbers.
+            Seeds the random stream.
         """
         indices, weight = super().draw(key=key)
         if self.augmentation == "none":
@@ -68,7 +68,7 @@ class ImageNetwork(Network):
         samples : tensor
             uint8 images, shape (n, 3, height, width).
         choices : Draw
-            What augmentation drew; empty outside training.
+            Random crops and flips; empty outside training.
         """
         for choice in choices:
             samples = crop_and_flip(samples, choice)

@@ -1,9 +1,9 @@
-r"""A convex problem with a kink: the one where local steps cost what the worst-case bound says, up to a constant.
+"""A convex problem with a kink, on which local steps cost as much as the worst-case bound up to a constant.
 
-Derivation.  f'(x) = max(L x, -c).  Workers that start a round at 0 spread as eta sigma sqrt(r) Z, and the mean of
-their positive parts over a round is E Z^+ (2/3) eta sigma sqrt(tau), E Z^+ = .3989.  The mean model is pushed by
-L times that towards negative x, and by c towards positive x where L x < -c: with c equal to the push, it drifts to
-the negative side, where its gradient is about -c, of order eta^2 L^2 sigma^2 tau when squared.
+Derivation.  f'(x) = max(L x, -c).  Workers that start a round at 0 spread as eta sigma sqrt(r) Z.  The mean of
+their positive parts over a round is E Z^+ (2/3) eta sigma sqrt(tau), with E Z^+ = 0.3989.  The mean model is pushed by
+L times that towards negative x, and by c towards positive x where L x < -c.  With c equal to the push it drifts to
+the negative side.  There its squared gradient is about c^2, of order eta^2 L^2 sigma^2 tau.
 """
 
 from __future__ import annotations
@@ -23,16 +23,18 @@ from .workload import Constants, Description, Draw, Workload
 
 @dataclass(frozen=True)
 class Kink(Workload):
-    """F(x) = sum_j f(x_j), f'(x) = max(x, -slope), with additive noise of variance ``noise`` in every coordinate.
+    """F(x) = sum_j f(x_j) with f'(x) = max(x, -slope), start x = (1, ..., 1), L = 1, mu = 0, F* = 0.
 
     Parameters
     ----------
     d : int, optional
-        Number of independent copies of the one-dimensional problem.  Start x = (1, ..., 1); L = 1, mu = 0, F* = 0.
+        Number of independent copies of the one-dimensional problem, >= 1.
     slope : float, optional
-        The derivative of f is never below -slope; > 0.
+        Largest negative slope of f, > 0.
     noise : float, optional
-        Variance of the gradient's noise in every coordinate.
+        Additive variance of every coordinate of the gradient, >= 0.
+    eta : float, optional
+        Learning rate.
 
     Raises
     ------
@@ -41,7 +43,7 @@ class Kink(Workload):
 
     Notes
     -----
-    ``Kink.hard(tau=...)`` chooses the slope at which a period tau hurts most.
+    ``Kink.hard(tau=...)`` chooses the slope at which a period tau costs most.
     """
 
     d: int = 10
@@ -57,16 +59,16 @@ class Kink(Workload):
 
     @classmethod
     def hard(cls, *, tau: int, d: int = 10, noise: float = 0.4, eta: float = 0.05) -> Kink:
-        """Return the slope (2/3) (2 pi)^(-1/2) eta sigma sqrt(tau) of the derivation above.
+        """Return the problem with slope (2/3) (2 pi)^(-1/2) eta sigma sqrt(tau), as derived above.
 
         Parameters
         ----------
         tau : int
-            Local steps between two averagings.
+            Local steps per round.
         d : int, optional
             Number of coordinates.
         noise : float, optional
-            Variance of the gradient's noise in every coordinate.
+            Additive variance of every coordinate of the gradient.
         eta : float, optional
             Learning rate.
         """
@@ -78,7 +80,7 @@ class Kink(Workload):
         return Point(np.ones(self.d))
 
     def draw(self, *, key: Key) -> Draw:
-        """Return (xi,), the noise of the gradient, shape (d,)."""
+        """Return (xi,), the gradient noise, shape (d,)."""
         return (torch.from_numpy(np.sqrt(self.noise) * normal(key, self.d)),)
 
     def loss_on(self, model: torch.nn.Module, draw: Draw) -> torch.Tensor:
@@ -87,15 +89,15 @@ class Kink(Workload):
         return self.objective(model) + (draw[0].to(x) * x).sum()
 
     def objective(self, model: torch.nn.Module) -> torch.Tensor:
-        """Return F at the model's point: a parabola, continued by its tangent below -slope."""
+        """Return F at the model's parameters: a parabola, continued linearly below -slope."""
         x = point(model)
         inside = x.clamp(min=-self.slope)
         return (0.5 * inside**2 - self.slope * (x - inside)).sum()
 
     def constants(self) -> Constants:
-        """Return exact."""
+        """Return the exact constants."""
         return Constants(L=1.0, sigma2=self.d * self.noise, gap=0.5 * self.d, exact=True)
 
     def description(self) -> Description:
-        """Return a formula."""
+        """Return the description of a synthetic problem."""
         return Description(self.name, synthetic=True, shape=(self.d,))

@@ -17,12 +17,12 @@ SIDE = 8
 
 @dataclass(frozen=True)
 class LeNet(Network):
-    """LeNet on the digits, 8 x 8 pixels: 8.9 thousand parameters; a fifth of the samples is held out.
+    """LeNet on the 8 x 8 digits with 8.9 thousand parameters; a fifth of the samples is held out.
 
     Parameters
     ----------
     source : Source, optional
-        Where the data come from.
+        Source of the digits.
     eta : float, optional
         Learning rate.
     """
@@ -33,7 +33,7 @@ class LeNet(Network):
     name = "lenet"
 
     def network(self) -> torch.nn.Module:
-        """Return two convolutions and two linear layers."""
+        """Return a network of two convolutions and two linear layers."""
         return lenet(side=SIDE, channels=1, classes=self.data().classes)
 
     def inputs(self, samples: torch.Tensor, choices: Draw) -> torch.Tensor:
@@ -44,6 +44,6 @@ class LeNet(Network):
         samples : tensor
             Rows of pixels, shape (n, 64).
         choices : Draw
-            What augmentation drew; empty outside training.
+            Not used.
         """
         return samples.reshape(-1, 1, SIDE, SIDE)

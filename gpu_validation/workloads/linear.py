@@ -1,4 +1,4 @@
-"""What ridge and logistic regression share: one linear layer in float64, exact constants, a certified minimum."""
+"""Common base of ridge and logistic regression: one linear layer in float64, exact constants, a certified minimum."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ from .supervised import Supervised
 from .workload import Constants
 
 NEWTON_STEPS = 100
-CERTIFIED = 1e-12  # |grad F|^2/(2 mu), which is at least F(x) - F*, relative to max(1, F)
-SETTLED = 1e-22  # bound on F(x) - F* at which the search ends
+CERTIFIED = 1e-12  # bound |grad F|^2/(2 mu) on F(x) - F*, relative to max(1, F)
+SETTLED = 1e-22  # bound on F(x) - F* at which the iteration ends
 
 
 @dataclass(frozen=True)
 class Optimum:
-    """Parameters
+    """Certified minimum of F.
+
+    Parameters
     ----------
     x : ndarray
-        The minimiser, flat in the order of the model's parameters, float64.
+        Minimiser as a vector in the order of the model's parameters, float64.
     value : float
-        F there.
+        F at x.
     error : float
-        F(x) - inf F is at most this, by strong convexity.
+        Upper bound on F(x) - inf F, by strong convexity.
     """
 
     x: np.ndarray
@@ -36,14 +38,12 @@ class Optimum:
 
 @dataclass(frozen=True)
 class LinearModel(Supervised):
-    """A strongly convex problem in the weights and intercept of one linear layer, starting at zero.
-
-    decay must be > 0: it is what makes the minimiser unique and certifiable.
+    """A strongly convex problem in weights and intercepts of one linear layer, which starts at zero.
 
     Parameters
     ----------
     decay : float, optional
-        Weight decay.
+        Weight decay, > 0; it makes the minimiser unique and certifiable.
 
     Raises
     ------
@@ -60,27 +60,27 @@ class LinearModel(Supervised):
 
     @abstractmethod
     def rows(self) -> int:
-        """Return outputs of the layer."""
+        """Return the number of outputs of the layer."""
 
     @abstractmethod
     def curvature(self) -> float:
-        """Return the largest second derivative of one sample's loss by its outputs: an eigenvalue, over all outputs."""
+        """Return the largest eigenvalue of the Hessian of one sample's loss in the outputs, over all outputs."""
 
     @abstractmethod
     def derivatives(self, x: np.ndarray, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return gradient and Hessian, without the decay, of the mean loss over some training samples.
+        """Return gradient and Hessian of the mean loss over some training samples, without the decay.
 
         Parameters
         ----------
         x : ndarray
-            A vector of parameters.
+            Parameters as a vector.
         part : ndarray
             Indices of training samples.
         """
 
     @abstractmethod
     def variance(self) -> tuple[float, str]:
-        """Return (variance of one sample's gradient, or a bound on it for all x; why it is neither, or "")."""
+        """Return the variance of one sample's gradient or a bound on it for all x, and the reason if it is neither."""
 
     def model(self) -> torch.nn.Module:
         """Return one linear layer at zero, float64."""
@@ -96,52 +96,52 @@ class LinearModel(Supervised):
         return np.concatenate([table, np.ones((len(table), 1))], axis=1)
 
     def flat(self, model: torch.nn.Module) -> np.ndarray:
-        """Return the model's parameters as a vector: weights row by row, then intercepts.
+        """Return the model's parameters as a vector: weights by row, then intercepts.
 
         Parameters
         ----------
         model : Module
-            As ``model()`` makes it.
+            Model of ``model()``.
         """
         return torch.cat([p.detach().reshape(-1) for p in model.parameters()]).cpu().numpy()
 
     def gradient(self, x: np.ndarray, part: np.ndarray | None = None) -> np.ndarray:
-        """Return grad F at a vector of parameters, or that of the mean loss over some samples, decay included.
+        """Return the gradient of F, or of the mean loss over some samples plus decay.
 
         Parameters
         ----------
         x : ndarray
-            A vector of parameters.
+            Parameters as a vector.
         part : ndarray or None, optional
-            Indices of training samples.
+            Indices of training samples; None takes all.
         """
         everything = np.arange(len(self.data().train)) if part is None else part
         return self.derivatives(x, everything)[0] + self.decay * x
 
     def optimum(self) -> Optimum:
-        """Return the minimiser; F there is within 1e-12 max(1, F*) of the infimum.
+        """Return the minimiser; F at it is within 1e-12 max(1, F*) of the infimum.
 
         Raises
         ------
         RuntimeError
-            If that fails.
+            If this accuracy is not reached.
         """
         return _optimum(self)
 
     def suboptimality(self, model: torch.nn.Module) -> float:
-        """Return F - F*, accurate to ``optimum().error`` and the rounding of F.
+        """Return F - F*, accurate to ``optimum().error`` and the rounding error of F.
 
         Parameters
         ----------
         model : Module
-            As ``model()`` makes it.
+            Model of ``model()``.
         """
         return max(0.0, float(self.objective(model).detach()) - self.optimum().value)
 
     def constants(self) -> Constants:
-        """Return L and mu exactly, the gap to the certified minimum, and the noise of a mini-batch.
+        """Return exact L and mu, the gap to the certified minimum, and the noise of a mini-batch.
 
-        L is the supremum over x of the largest eigenvalue of the Hessian; it is attained, or approached along the
+        L is the supremum over x of the Hessian's largest eigenvalue; it is attained, or approached along the
         intercepts.  With a split, heterogeneity is the mean over workers of ``|grad F_i(x*)|^2``.
         """
         sigma2, reason = (0.0, "") if self.batch is None else self.variance()
@@ -159,11 +159,11 @@ class LinearModel(Supervised):
         )
 
     def mu(self) -> float:
-        """Return the infimum over x of the smallest eigenvalue of the Hessian."""
+        """Return the infimum over x of the Hessian's smallest eigenvalue."""
         return self.decay
 
     def shares(self) -> list[tuple[np.ndarray, float]]:
-        """Return the samples of every worker, and the weight of their mean loss in its objective."""
+        """Return every worker's sample indices and the weight of its mean loss in its objective."""
         if self.split is None:
             return [(self.shard(None), 1.0)]
         m, n = self.split.workers, len(self.data().train)
@@ -171,7 +171,7 @@ class LinearModel(Supervised):
         return [(part, len(part) * m / n) for part in parts]
 
     def local_smoothness(self) -> float:
-        """Return the largest L of any worker's own objective."""
+        """Return the largest L of all workers' own objectives."""
         A = self.features()
         return max(w * self.curvature() * top_eigenvalue(A[part]) for part, w in self.shares()) + self.decay
 
@@ -182,7 +182,7 @@ class LinearModel(Supervised):
 
 
 def top_eigenvalue(features: np.ndarray) -> float:
-    """Return largest eigenvalue of A^T A/n for A of shape (n, d).
+    """Return the largest eigenvalue of A^T A/n.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def top_eigenvalue(features: np.ndarray) -> float:
 
 @lru_cache(maxsize=32)
 def _optimum(problem: LinearModel) -> Optimum:
-    """Minimise by Newton's method from zero, halving steps that do not lower F, until F - F* is at rounding level."""
+    """Minimise by Newton's method from zero with step halving, until F - F* is at rounding level."""
     everything = np.arange(len(problem.data().train))
     x = problem.flat(problem.model())
     value, gradient, hessian = _second_order(problem, x, everything)
@@ -230,7 +230,7 @@ def numpy_targets(problem: Supervised, part: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     problem : Supervised
-        A workload with one linear layer.
+        Workload with the samples.
     part : ndarray
         Indices of training samples.
     """

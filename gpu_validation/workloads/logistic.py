@@ -16,17 +16,16 @@ DIGITS = Bundled("digits")
 
 @dataclass(frozen=True)
 class LogisticRegression(LinearModel):
-    """Mean logistic loss and decay/2 ``|x|^2`` in the weights and intercepts; the softmax form for three classes or
-    more.
+    """Mean logistic loss plus decay/2 ``|x|^2`` in weights and intercepts; softmax loss for three or more classes.
 
-    L = c lambda_max(A^T A/n) + decay with c = 1/4 for two classes (attained at x = 0) and 1/2 for more (approached
-    where two classes share all the probability); mu = decay (approached as all probabilities saturate). sigma2 is at
-    most ``c' mean |a_i|^2`` over the batch, c' = 1 or 2, wherever x is: ``|p - y|^2`` is at most c'.
+    L = c lambda_max(A^T A/n) + decay, with c = 1/4 for two classes (attained at x = 0) and c = 1/2 for more (approached
+    if two classes share all the probability).  mu = decay, which is approached as all probabilities saturate.  sigma2
+    is at most ``c' mean |a_i|^2`` over the batch for all x, with c' = 1 or 2, since ``|p - y|^2`` is at most c'.
 
     Raises
     ------
     ValueError
-        For a regression when the data are read.
+        For regression data, when they are read.
     """
 
     source: Source = DIGITS
@@ -42,11 +41,11 @@ class LogisticRegression(LinearModel):
         return classes == 2
 
     def rows(self) -> int:
-        """Return one output for two classes, else one a class."""
+        """Return one output for two classes, else one per class."""
         return 1 if self.binary else self.data().classes
 
     def curvature(self) -> float:
-        """Return largest eigenvalue of diag(p) - p p^T; p (1 - p) for one output."""
+        """Return the largest eigenvalue of diag(p) - p p^T; of p (1 - p) for one output."""
         return 0.25 if self.binary else 0.5
 
     def losses(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
@@ -56,11 +55,11 @@ class LogisticRegression(LinearModel):
         return softplus((1 - 2 * targets).to(outputs) * outputs[:, 0])
 
     def labels(self, outputs: torch.Tensor) -> torch.Tensor:
-        """Return the likeliest label."""
+        """Return the most probable labels."""
         return (outputs[:, 0] > 0).long() if self.binary else outputs.argmax(dim=1)
 
     def derivatives(self, x: np.ndarray, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return them in the order of the model's parameters: weights row by row, then intercepts."""
+        """Return gradient and Hessian in the order of the model's parameters: weights by row, then intercepts."""
         A, y = self.features()[part], numpy_targets(self, part)
         n, d = A.shape
         rows = self.rows()
@@ -77,13 +76,13 @@ class LogisticRegression(LinearModel):
         return gradient.reshape(-1)[order], hessian.reshape(rows * d, rows * d)[np.ix_(order, order)]
 
     def variance(self) -> tuple[float, str]:
-        """Return a bound for all x: ``E|g_i|^2`` with ``|p - y|^2`` at its largest."""
+        """Return a bound for all x: ``E|g_i|^2`` with the largest ``|p - y|^2``."""
         largest = 1.0 if self.binary else 2.0
         return largest * float(np.square(self.features()).sum(axis=1).mean()), ""
 
 
 def _probabilities(outputs: np.ndarray) -> np.ndarray:
-    """Of label 1 for one output, of every label for more; shape of the outputs."""
+    """Return the probability of label 1 for one output, of every label for more; same shape as the outputs."""
     if outputs.shape[1] == 1:
         return np.exp(-np.logaddexp(0, -outputs))
     shifted = np.exp(outputs - outputs.max(axis=1, keepdims=True))
@@ -91,6 +90,6 @@ def _probabilities(outputs: np.ndarray) -> np.ndarray:
 
 
 def _order(rows: int, d: int) -> np.ndarray:
-    """Where the entries of a (rows, d) table with the intercepts last stand in the order of the parameters."""
+    """Return the positions in a (rows, d) table, intercepts last, in the order of the parameters."""
     place = np.arange(rows * d).reshape(rows, d)
     return np.concatenate([place[:, :-1].reshape(-1), place[:, -1]])

@@ -1,4 +1,4 @@
-"""Model B, a quadratic whose gradient noise grows with the gradient: here the averaging period matters a little."""
+"""Model B: a quadratic whose gradient noise grows with the gradient, so that tau matters slightly."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class MultiplicativeQuadratic(Diagonal):
     Parameters
     ----------
     noise_growth : float, optional
-        Variance of each z_j; the variance of a gradient is sigma2 + noise_growth ``|grad F|^2``.
+        Variance of each z_j, >= 0; the variance of a gradient is sigma2 + noise_growth ``|grad F|^2``.
 
     Raises
     ------
@@ -49,14 +49,14 @@ class MultiplicativeQuadratic(Diagonal):
         return np.sqrt(self.noise) * both[:size], np.sqrt(self.noise_growth) * both[size:]
 
     def loss_on(self, model: torch.nn.Module, draw: Draw) -> torch.Tensor:
-        """Return a function of x with the gradient above; its value is F(x) only on average."""
+        """Return a function of x with this gradient; its value is F(x) on average."""
         x = point(model)
         xi, z = (part.to(x) for part in draw)
         slope = torch.from_numpy(self.eigenvalues).to(x) * x.detach()
         return self.objective(model) + ((xi + z * slope) * x).sum()
 
     def constants(self) -> Constants:
-        """Return known exactly, but sigma2 is only the part of the variance that does not grow."""
+        """Return the exact constants; sigma2 is only the constant part of the variance."""
         problem = self.problem
         return Constants(
             L=problem.L,

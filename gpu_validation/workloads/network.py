@@ -1,4 +1,4 @@
-"""Classification by a neural network: nothing is known exactly, everything is estimated at the start."""
+"""Classification by a neural network, whose constants are all estimated at the start."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .models.initialise import initialised
 from .supervised import Supervised
 from .workload import Constants
 
-MEASURING = Key(0, rank=0).fold_in(0x6D656173)  # the stream of what is drawn for the constants
+MEASURING = Key(0, rank=0).fold_in(0x6D656173)  # random stream of the estimates
 
 
 @dataclass(frozen=True)
@@ -30,16 +30,16 @@ class Network(Supervised):
     start : int, optional
         Seed of the initial parameters.
     precision : {"float32", "bfloat16"}, optional
-        Of the forward and backward pass; parameters stay float32 ("bfloat16" runs under autocast).
+        Precision of forward and backward pass; "bfloat16" uses autocast, and parameters stay float32.
     layout : {"contiguous", "channels_last"}, optional
-        Order of the images in memory; "channels_last" is the quicker one for convolutions in bfloat16.
+        Memory format of images; "channels_last" is faster for convolutions in bfloat16.
 
     Attributes
     ----------
     draws : int
-        Mini-batches of an estimate.
+        Number of mini-batches of an estimate.
     power_steps : int
-        Hessian-vector products of an estimate.
+        Number of Hessian-vector products of an estimate.
     """
 
     draws: ClassVar[int] = 32
@@ -54,8 +54,8 @@ class Network(Supervised):
         """Return the layers, with parameters of any value."""
 
     def model(self) -> torch.nn.Module:
-        """Return the network with its initial parameters, drawn from the project's own generator."""
-        self.data()  # read outside of the construction, which allocates nothing
+        """Return the network with initial parameters from the project's own generator."""
+        self.data()  # read before the construction, which runs on the meta device
         model = initialised(self.network, Key(self.start, rank=None))
         return model.to(memory_format=self._memory_format())  # type: ignore[call-overload]
 
@@ -76,8 +76,9 @@ class Network(Supervised):
         return cross_entropy(outputs, targets, reduction="none")
 
     def constants(self) -> Constants:
-        """Return estimates at the start, each from mini-batches of this workload's size; none of them lets a theorem
-        judge.
+        """Return estimates at the start, from mini-batches of this workload's size.
+
+        No theorem has a verdict with them.
         """
         model = self.model()
         parameters = list(model.parameters())
@@ -99,16 +100,16 @@ class Network(Supervised):
 
 
 def top_curvature(workload: Supervised, model: torch.nn.Module, *, steps: int) -> Estimate:
-    """Return largest ``|eigenvalue|`` of the Hessian of one mini-batch's loss at the model, by power iteration.
+    """Return the largest ``|eigenvalue|`` of the Hessian of one mini-batch's loss, by power iteration.
 
     Parameters
     ----------
     workload : Supervised
-        Whose loss it is.
+        Workload of the loss.
     model : Module
-        At whose parameters it is taken.
+        Model with the parameters.
     steps : int
-        Local steps.
+        Number of iterations.
     """
     parameters = list(model.parameters())
     value = workload.loss(model, key=MEASURING)

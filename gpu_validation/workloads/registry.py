@@ -37,29 +37,31 @@ _KINDS: tuple[type[Workload], ...] = (
 
 
 def all_workloads() -> dict[str, type[Workload]]:
-    """Name -> class, from the problems whose law is known to the largest network."""
+    """Return the workload classes by name, from problems of known law to the largest network."""
     return {kind.name: kind for kind in _KINDS}
 
 
 def workload(name: str, **fields: Any) -> Workload:
-    """Return the workload of a name, with its fields changed where given.
+    """Return the workload with a name and changed fields.
 
-    ``workload("resnet20", source=Cifar("cifar-10-binary.tar.gz"), split=Dirichlet(4, alpha=0.3))`` One from outside has
-    the name "module:Class", or the one by which an installed package announces it in the group ``ratedist.workloads``.
+    ``workload("resnet20", source=Cifar("cifar-10-binary.tar.gz"), split=Dirichlet(4, alpha=0.3))``
+
+    An external workload has the name "module:Class", or the name that an installed package registers in the group
+    ``ratedist.workloads``.
 
     Parameters
     ----------
     name : str
         Name of the workload.
     **fields
-        Its fields that differ from the defaults.
+        Fields that differ from the defaults.
 
     Raises
     ------
     ValueError
-        For an unknown name or what the class raises.
+        For an unknown name, or as the class raises.
     TypeError
-        For a field it does not have.
+        For a field that the class does not have.
     """
     kinds = all_workloads()
     return (kinds[name] if name in kinds else _from_outside(name))(**fields)

@@ -1,4 +1,4 @@
-"""ResNet-50 on images of CIFAR's form."""
+"""ResNet-50 on CIFAR-shaped images."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .models.resnet50 import resnet50
 
 @dataclass(frozen=True)
 class ResNet50(ImageNetwork):
-    """ResNet-50 with BatchNorm, 23.5 million parameters; synthetic images unless ``source`` is a Cifar archive."""
+    """ResNet-50 with BatchNorm and 23.5 million parameters; synthetic images unless ``source`` is a Cifar archive."""
 
     name = "resnet50"
 
     def network(self) -> torch.nn.Module:
-        """Return one output a class."""
+        """Return the network with one output per class."""
         return resnet50(self.data().classes)

@@ -1,4 +1,4 @@
-"""Ridge regression: a quadratic on real data, L, mu and F* from its matrix."""
+"""Ridge regression: a quadratic on real data, with L, mu and F* from its matrix."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ DIABETES = Bundled("diabetes")
 
 @dataclass(frozen=True)
 class Ridge(LinearModel):
-    """F(x) = mean (a_i . x - b_i)^2/2 + decay/2 ``|x|^2``, intercept included.
+    """F(x) = mean (a_i . x - b_i)^2/2 + decay/2 ``|x|^2``, including the intercept.
 
     Parameters
     ----------
     source : Source, optional
-        Of a regression, or of two classes, whose targets become -1 and 1.
+        Regression data, or data of two classes, whose targets become -1 and 1.
+    eta : float, optional
+        Learning rate.
 
     Raises
     ------
     ValueError
-        For more than two classes when the data are read.
+        For more than two classes, when the data are read.
 
-    Notes
-    -----
-    The variance of a mini-batch gradient grows with x, so that no theorem with a uniform sigma^2 may judge unless
-    ``batch`` is None; the constant is the variance at the start.
+    Notes ----- The variance of a mini-batch gradient grows with x.  So no theorem with a uniform sigma^2 has a verdict
+    unless ``batch`` is None.  sigma2 is the variance at the start.
     """
 
     source: Source = DIABETES
@@ -46,7 +46,7 @@ class Ridge(LinearModel):
         return 1.0
 
     def mu(self) -> float:
-        """Return the smallest eigenvalue of A^T A/n, and the decay."""
+        """Return the smallest eigenvalue of A^T A/n plus the decay."""
         A = self.features()
         return max(0.0, float(np.linalg.eigvalsh(A.T @ A / len(A))[0])) + self.decay
 
@@ -55,7 +55,7 @@ class Ridge(LinearModel):
         return 0.5 * (outputs[:, 0] - self._signed(targets).to(outputs)) ** 2
 
     def labels(self, outputs: torch.Tensor) -> torch.Tensor:
-        """Return the class whose target is nearer."""
+        """Return the class with the nearer target."""
         return (outputs[:, 0] > 0).long()
 
     def derivatives(self, x: np.ndarray, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -65,7 +65,7 @@ class Ridge(LinearModel):
         return A.T @ (A @ x - b) / len(part), A.T @ A / len(part)
 
     def variance(self) -> tuple[float, str]:
-        """Return it at the start, where the gradients are -b_i a_i."""
+        """Return the variance at the start, where the gradients are -b_i a_i."""
         b = self._signed(self.data().train.targets).numpy()
         each = self.features() * b[:, None]
         return float(each.var(axis=0).sum()), "the variance grows with x; sigma2 is that at the start"

@@ -1,4 +1,4 @@
-"""A network with one hidden layer on a table of features; on the digits unless told otherwise.  Not convex."""
+"""A network with one hidden layer on a table of features, by default the digits; not convex."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .network import Network
 
 @dataclass(frozen=True)
 class SmallNetwork(Network):
-    """tanh units between two linear layers: 64-32-10 and 2410 parameters on the digits, a fifth of which is held out.
+    """tanh units between two linear layers: 64-32-10 with 2410 parameters on the digits, a fifth of which is held out.
 
     Parameters
     ----------
     source : Source, optional
-        Where the data come from.
+        Source of the data.
     eta : float, optional
         Learning rate.
     hidden : int, optional
-        Number of units.
+        Number of hidden units.
     """
 
     source: Source = DIGITS

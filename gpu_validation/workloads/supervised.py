@@ -1,4 +1,4 @@
-"""The mean loss over samples: mini-batches by key, shards by worker, full passes in chunks."""
+"""Mean loss over samples: mini-batches by key, parts by worker, full passes in chunks."""
 
 from __future__ import annotations
 
@@ -18,23 +18,25 @@ from .data import Dataset, Source, Split, load
 from .data.dataset import Samples, describe
 from .workload import Description, Draw, Workload
 
-CHUNK = 512  # samples of a full pass that are in memory at once
+CHUNK = 512  # samples per chunk of a full pass
 
 
 @dataclass(frozen=True)
 class Supervised(Workload):
-    """F is the mean loss over all training samples, plus decay/2 times the squared norm of the parameters.
+    """F is the mean loss over all training samples plus decay/2 times the squared norm of the parameters.
 
     Parameters
     ----------
     source : Source
-        Where the samples come from.
+        Source of the samples.
     batch : int or None, optional
-        Samples of a step, drawn with replacement; None takes all that the worker has, which leaves no noise.
+        Samples per step, drawn with replacement; None takes all of the worker's samples, without noise.
+    eta : float, optional
+        Learning rate.
     decay : float, optional
-        Weight decay.
+        Weight decay, >= 0.
     split : Split or None, optional
-        Which samples each worker has; None lets all of them draw from the whole set.
+        Partition of the samples over workers; None lets every worker draw from all samples.
 
     Raises
     ------
@@ -43,7 +45,7 @@ class Supervised(Workload):
 
     Notes
     -----
-    With parts of unequal size a worker's loss is weighted by its share, so that the mean over workers stays F.
+    With parts of unequal size a worker's loss is weighted by its share, so that the mean over workers is F.
     """
 
     source: Source
@@ -58,14 +60,14 @@ class Supervised(Workload):
 
     @property
     def workers(self) -> int | None:
-        """As many as the split has parts."""
+        """Number of parts of the split; None without a split."""
         return None if self.split is None else self.split.workers
 
     # -- one step ----------------------------------------------------------------------------------------
     def draw(self, *, key: Key) -> Draw:
         """Return (indices, weight): the samples, and the factor of their mean loss.
 
-        With ``batch`` None there are as many indices as the worker has samples.
+        With ``batch`` None there is one index per sample of the worker.
         """
         held = self.shard(key.rank)
         weight = 1.0 if self.split is None else len(held) * self.split.workers / len(self.data().train)
@@ -73,7 +75,7 @@ class Supervised(Workload):
         return torch.from_numpy(chosen), torch.tensor(weight, dtype=torch.float64)
 
     def loss_on(self, model: torch.nn.Module, draw: Draw) -> torch.Tensor:
-        """Return weighted mean loss over the drawn samples, and the decay."""
+        """Return the weighted mean loss over the drawn samples plus the decay."""
         chosen, weight, *choices = draw
         first = next(model.parameters())
         samples = self.data(first.device).train
@@ -89,32 +91,32 @@ class Supervised(Workload):
         Parameters
         ----------
         outputs : tensor
-            What the model says of the samples.
+            Outputs of the model, one row per sample.
         targets : tensor
-            Labels or values, one a sample.
+            Labels or values, one per sample.
         """
 
     def inputs(self, samples: torch.Tensor, choices: Draw) -> torch.Tensor:
-        """Return what the model is given for these samples;
+        """Return the model's inputs for these samples.
 
         Parameters
         ----------
         samples : tensor
-            Inputs as the data have them, one row a sample.
+            Inputs of the data, one row per sample.
         choices : Draw
-            The rest of a draw, empty outside training.
+            Further entries of a draw; empty outside training.
         """
         return samples
 
     def outputs(self, model: torch.nn.Module, inputs: torch.Tensor) -> torch.Tensor:
-        """Return what the model says.
+        """Return the outputs of the model.
 
         Parameters
         ----------
         model : Module
-            As ``model()`` makes it.
+            Model of ``model()``.
         inputs : tensor
-            What ``inputs`` made of the samples.
+            Result of ``inputs``.
         """
         return model(inputs)
 
@@ -124,7 +126,7 @@ class Supervised(Workload):
         Parameters
         ----------
         model : Module
-            As ``model()`` makes it.
+            Model of ``model()``.
         """
         parameters = list(model.parameters())
         if not self.decay:
@@ -133,7 +135,7 @@ class Supervised(Workload):
 
     # -- all samples -------------------------------------------------------------------------------------
     def objective(self, model: torch.nn.Module) -> torch.Tensor:
-        """Return F, in evaluation mode; holds the graph of a whole pass, ``evaluate`` that of a chunk."""
+        """Return F in evaluation mode, with the graph of a whole pass; ``evaluate`` keeps that of one chunk."""
         with _evaluating(model):
             samples = self._training(model)
             parts = [self._chunk(model, samples, start).sum() for start in range(0, len(samples), CHUNK)]
@@ -161,7 +163,7 @@ class Supervised(Workload):
         return [g.double() for g in torch.autograd.grad(value, parameters)]
 
     def accuracy(self, model: torch.nn.Module) -> float | None:
-        """Return the share of the held-out samples whose label the model finds."""
+        """Return the share of held-out samples that the model labels correctly."""
         first = next(model.parameters())
         data = self.data(first.device)
         samples = data.held_out
@@ -176,12 +178,12 @@ class Supervised(Workload):
         return right / len(samples)
 
     def labels(self, outputs: torch.Tensor) -> torch.Tensor:
-        """Return the label that each row of outputs stands for.
+        """Return the label of each row of outputs.
 
         Parameters
         ----------
         outputs : tensor
-            What the model says of the samples.
+            Outputs of the model, one row per sample.
         """
         return outputs.argmax(dim=1)
 
@@ -195,22 +197,22 @@ class Supervised(Workload):
 
     # -- data --------------------------------------------------------------------------------------------
     def data(self, device: torch.device = torch.device("cpu")) -> Dataset:  # noqa: B008  immutable
-        """Return the samples, on a device.
+        """Return the samples on a device.
 
         Parameters
         ----------
         device : device, optional
-            Where it lies.
+            Device of the samples.
         """
         return load(self.source, device)
 
     def shard(self, rank: int | None) -> np.ndarray:
-        """Return indices of the training samples of a worker, int64.
+        """Return the indices of a worker's training samples, int64.
 
         Parameters
         ----------
         rank : int or None
-            Number of the rank.
+            Index of the worker.
 
         Raises
         ------
@@ -225,7 +227,7 @@ class Supervised(Workload):
         return parts[rank]
 
     def description(self) -> Description:
-        """Return the data, with the sizes of the workers' parts."""
+        """Return the description of the data, with the sizes of the workers' parts."""
         described = describe(self.source)
         if self.split is None:
             return described
@@ -240,7 +242,7 @@ def _parts(source: Source, split: Split | None) -> tuple[np.ndarray, ...]:
 
 @contextmanager
 def _evaluating(model: torch.nn.Module) -> Iterator[None]:
-    """Return evaluation mode for the block, then the mode of before."""
+    """Switch to evaluation mode inside the block; restore the mode afterwards."""
     before = model.training
     model.eval()
     try:

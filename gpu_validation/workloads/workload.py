@@ -1,4 +1,4 @@
-"""What a training run needs to know of its problem."""
+"""Interface of a training problem."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Draw = tuple[torch.Tensor, ...]
 
 @dataclass(frozen=True)
 class Constants:
-    """The constants of the theorems.
+    """Constants of the theorems.
 
     Parameters
     ----------
@@ -26,13 +26,13 @@ class Constants:
     gap : float
         F(x_1) - inf F.
     exact : bool
-        True if each is known exactly or bounded from above for all x, so that a theorem may judge.
+        Whether each is known exactly or bounded from above for all x, so that theorems have a verdict.
     reason : str, optional
-        Which assumption is not met, or which constant is only estimated, if not exact.
+        Failed assumption or estimated constant, if not exact.
     mu : float, optional
-        Strong convexity; 0 where there is none or it is not known.
+        Strong convexity; 0 if there is none or it is unknown.
     heterogeneity : float, optional
-        mean over workers of ``|grad F_i(x*)|^2``; 0 where all workers draw from the same F.
+        Mean over workers of ``|grad F_i(x*)|^2``; 0 if all workers have the same F.
     """
 
     L: float
@@ -46,26 +46,26 @@ class Constants:
 
 @dataclass(frozen=True)
 class Description:
-    """What a workload is trained on; part of every record of it.
+    """Description of a workload's data, part of every record.
 
     Parameters
     ----------
     name : str
-        Name of the data in records.
+        Name of the data.
     synthetic : bool
-        True if the samples, or the whole problem, were made by a formula.
+        Whether a formula made the samples or the problem.
     samples : int, optional
         Number of training samples.
     held_out : int, optional
-        Number of samples kept aside for the accuracy.
+        Number of held-out samples.
     shape : tuple of int, optional
         Shape of one input.
     classes : int, optional
-        Number of labels, 0 for a regression.
+        Number of labels; 0 for a regression.
     sha256 : str, optional
-        Checksum over all samples, held-out ones too.
+        Checksum of all samples.
     sizes : tuple of int, optional
-        Training samples of every worker, empty where all draw from the whole set.
+        Training samples of every worker; empty if all draw from all samples.
     """
 
     name: str
@@ -79,19 +79,17 @@ class Description:
 
 
 class Workload(ABC):
-    """One optimisation problem: minimise F, the mean over workers of what each of them sees.
+    """An optimisation problem: minimise F, the mean over workers of their objectives.
 
     Attributes
     ----------
     name : str
-        Used in records and in the registry.
+        Name in records and in the registry.
     eta : float
-        Its learning rate.
+        Learning rate.
 
-    Notes
-    -----
-    Every random number comes from a Key; worker i at step k uses ``Key(seed, step=k, rank=i)``, folded at will, so
-    that a resumed run and a simulated worker see what the uninterrupted process would have seen.
+    Notes ----- Every random number comes from a Key.  Worker i at step k uses ``Key(seed, step=k, rank=i)`` with any
+    folds, so that a resumed run and a simulated worker draw the same numbers as an uninterrupted process.
     """
 
     name: ClassVar[str]
@@ -99,7 +97,7 @@ class Workload(ABC):
 
     @property
     def workers(self) -> int | None:
-        """The number of workers the problem is made for; None if any number may take part."""
+        """Number of workers of the problem; None for any number."""
         return None
 
     @abstractmethod
@@ -108,13 +106,12 @@ class Workload(ABC):
 
     @abstractmethod
     def draw(self, *, key: Key) -> Draw:
-        """Return everything random of one step of worker ``key.rank``, as tensors whose shapes do not depend on the
-        key.
+        """Return the random tensors of one step of worker ``key.rank``; their shapes do not depend on the key.
 
         Parameters
         ----------
         key : Key
-            Stream of random numbers.
+            Seeds the random stream.
 
         Raises
         ------
@@ -124,43 +121,43 @@ class Workload(ABC):
 
     @abstractmethod
     def loss_on(self, model: torch.nn.Module, draw: Draw) -> torch.Tensor:
-        """Return the loss of one step, a scalar tensor on the model's device; a function of its arguments alone.
+        """Return the loss of one step as a scalar tensor on the model's device, a pure function of its arguments.
 
         Parameters
         ----------
         model : Module
-            As ``model()`` makes it.
+            Model of ``model()``.
         draw : Draw
-            Everything random of one step.
+            Random tensors of one step.
         """
 
     @abstractmethod
     def objective(self, model: torch.nn.Module) -> torch.Tensor:
-        """Return F itself, as a scalar tensor.
+        """Return F as a scalar tensor.
 
         Parameters
         ----------
         model : Module
-            As ``model()`` makes it.
+            Model of ``model()``.
         """
 
     @abstractmethod
     def constants(self) -> Constants:
-        """Return L, sigma2 and gap of this problem."""
+        """Return L, sigma2, gap and other constants of this problem."""
 
     @abstractmethod
     def description(self) -> Description:
-        """Return the data, or the formula, behind F."""
+        """Return the description of the data or the formula behind F."""
 
     def loss(self, model: torch.nn.Module, *, key: Key) -> torch.Tensor:
-        """Return a stochastic loss; its gradient, averaged over keys and workers, is grad F.
+        """Return a stochastic loss, whose gradient averaged over keys and workers is grad F.
 
         Parameters
         ----------
         model : Module
-            As ``model()`` makes it.
+            Model of ``model()``.
         key : Key
-            Stream of random numbers.
+            Seeds the random stream.
         """
         return self.loss_on(model, self.draw(key=key))
 
@@ -170,24 +167,24 @@ class Workload(ABC):
         Parameters
         ----------
         model : Module
-            As ``model()`` makes it.
+            Model of ``model()``.
         """
         value = self.objective(model)
         gradients = torch.autograd.grad(value, list(model.parameters()))
         return float(value.detach()), float(sum(g.double().square().sum() for g in gradients))
 
     def accuracy(self, model: torch.nn.Module) -> float | None:
-        """Return the share of the held-out samples that the model labels correctly; None where nothing is held out.
+        """Return the share of held-out samples that the model labels correctly; None without held-out samples.
 
         Parameters
         ----------
         model : Module
-            As ``model()`` makes it.
+            Model of ``model()``.
         """
         return None
 
     def require_workers(self, m: int) -> None:
-        """Raise ValueError if the problem is not made for m workers.
+        """Raise ValueError if the problem does not allow m workers.
 
         Parameters
         ----------
@@ -199,14 +196,14 @@ class Workload(ABC):
 
 
 class Loss(torch.nn.Module):
-    """The loss of one step as a module called with its draw, the form that ``torch.func`` and ``vmap`` ask for.
+    """Loss of one step as a module of its draw, for ``torch.func`` and ``vmap``.
 
     Parameters
     ----------
     workload : Workload
-        Whose loss it is.
+        Workload of the loss.
     model : Module
-        As ``model()`` makes it.
+        Model of ``model()``.
     """
 
     def __init__(self, workload: Workload, model: torch.nn.Module) -> None:
@@ -214,11 +211,11 @@ class Loss(torch.nn.Module):
         self.workload, self.model = workload, model
 
     def forward(self, *draw: torch.Tensor) -> torch.Tensor:
-        """Return a scalar.
+        """Return the loss, a scalar.
 
         Parameters
         ----------
         *draw : tensor
-            Everything random of one step.
+            Random tensors of one step.
         """
         return self.workload.loss_on(self.model, draw)

@@ -1,4 +1,4 @@
-"""Where samples come from, one source a file; none of them downloads anything."""
+"""Sources of samples, one per file; none of them downloads anything."""
 
 from .bundled import Bundled as Bundled
 from .cifar import Cifar as Cifar

@@ -1,8 +1,8 @@
-"""A reader for pickled dictionaries of byte arrays, such as CIFAR's, that cannot run anything.
+"""A safe reader for pickled dictionaries of byte arrays, such as CIFAR's.
 
-Unpickling calls whatever the file names.  Here the file may name four things, and gets stand-ins for them that only
-collect their arguments; neither numpy nor any other code runs on the file's behalf.  Everything else is refused
-before it is looked up.
+Unpickling calls the functions that the file names.  This reader allows four names and replaces them by stand-ins that
+only collect their arguments, so that the file runs no code of numpy or others.  All other names are refused before they
+are looked up.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ import numpy as np
 BYTES = ("u1", "|u1")
 
 
-class UnsafePickle(ValueError):  # noqa: N818  reads as what it is
-    """The file asks for something that no dictionary of byte arrays needs."""
+class UnsafePickle(ValueError):  # noqa: N818  a public name
+    """Raised if the file names anything that a dictionary of byte arrays does not need."""
 
 
 class _Type:
-    """Stands for numpy.dtype; unsigned bytes only."""
+    """Stand-in for numpy.dtype; unsigned bytes only."""
 
     def __init__(self, name: Any, *_: Any) -> None:
         if name not in BYTES:
             raise UnsafePickle(f"arrays must hold unsigned bytes; got type {name!r}")
 
     def __setstate__(self, state: Any) -> None:
-        """Byte order and alignment mean nothing for bytes."""
+        """Ignore byte order and alignment, which bytes do not have."""
 
 
 class _Array:
-    """Stands for numpy.ndarray, from its reconstruction to its state."""
+    """Stand-in for numpy.ndarray during its reconstruction."""
 
     value: np.ndarray | None = None
 
     def __init__(self, *_: Any) -> None:
-        """The reconstruction's arguments describe an empty array; the state says everything."""
+        """Ignore the arguments, which describe an empty array."""
 
     def __setstate__(self, state: Any) -> None:
         _, shape, kind, fortran, data = state
@@ -52,14 +52,14 @@ class _Array:
 
 
 def _latin1(text: Any, encoding: Any) -> bytes:
-    """Return stands for _codecs.encode, by which Python 3 writes bytes in old protocols."""
+    """Stand-in for _codecs.encode, by which Python 3 writes bytes in old protocols."""
     if not isinstance(text, str) or encoding != "latin1":
         raise UnsafePickle(f"bytes must be written as text in latin1; got {encoding!r}")
     return text.encode("latin1")
 
 
 class _Name:
-    """Stands for the class numpy.ndarray where it is only mentioned."""
+    """Stand-in for the class numpy.ndarray."""
 
 
 ALLOWED: dict[tuple[str, str], Any] = {
@@ -79,12 +79,12 @@ class _Reader(pickle.Unpickler):
 
 
 def read_arrays(data: bytes) -> dict[str, Any]:
-    """Return the dictionary in a pickle of protocol 0 to 5: text keys, and values that are byte arrays or plain data.
+    """Return the dictionary in a pickle of protocol 0 to 5, with text keys and byte arrays or plain data as values.
 
     Raises
     ------
     UnsafePickle
-        a ValueError, for any other global and for anything malformed.
+        A ValueError, for any other global and for a malformed pickle.
     """
     try:
         _require_bounded_memo(data)
@@ -99,7 +99,7 @@ def read_arrays(data: bytes) -> dict[str, Any]:
 
 
 def _require_bounded_memo(data: bytes) -> None:
-    """A single memo index makes the reader allocate up to it: none may exceed the number of operations."""
+    """Refuse memo indices larger than the number of operations, because the reader allocates memory up to the index."""
     for count, (operation, argument, _) in enumerate(pickletools.genops(data)):
         if operation.name in ("PUT", "BINPUT", "LONG_BINPUT") and int(str(argument)) > count:
             raise UnsafePickle(f"memo index {argument} after {count} operations")

@@ -1,4 +1,4 @@
-"""The standard augmentation of small images: pad by four, crop at random, flip at random."""
+"""Standard augmentation of small images: pad by four, crop and flip at random."""
 
 from __future__ import annotations
 
@@ -13,23 +13,21 @@ PADDING = 4
 
 
 def crops_and_flips(key: Key, n: int) -> torch.Tensor:
-    """Return the random choices for n images: int64 of shape (n, 3), row and column shifts in 0 .. 8 and a
-    flip 0 or 1.
-    """
+    """Return the random choices for n images, int64 of shape (n, 3): row and column shifts in 0..8, flip 0 or 1."""
     words = bits32(key, 3 * n).reshape(n, 3).astype(np.uint64)
     counts = np.array([2 * PADDING + 1, 2 * PADDING + 1, 2], np.uint64)
     return torch.from_numpy(((words * counts) >> np.uint64(32)).astype(np.int64))
 
 
 def crop_and_flip(images: torch.Tensor, choices: torch.Tensor) -> torch.Tensor:
-    """Return the images, black beyond their edges, moved by shift - 4 and mirrored where asked; same shape and type.
+    """Return the images shifted by shift - 4, with black borders, and mirrored where chosen; same shape and dtype.
 
     Parameters
     ----------
     images : tensor
-        (n, channels, height, width).
+        Images, shape (n, channels, height, width).
     choices : tensor
-        As from ``crops_and_flips``.
+        Result of ``crops_and_flips``.
     """
     n, channels, height, width = images.shape
     device = images.device

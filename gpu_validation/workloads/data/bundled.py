@@ -1,4 +1,4 @@
-"""Real data that come with scikit-learn: nothing to download."""
+"""Real data bundled with scikit-learn."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import numpy as np
 from .dataset import Dataset, Source, hold_out, standardised
 
 CLASSES = {"breast_cancer": 2, "diabetes": 0, "digits": 10, "iris": 3, "wine": 3}  # 0: a regression
-PIXEL_MAXIMUM = 16.0  # of the digits
+PIXEL_MAXIMUM = 16.0  # largest pixel of the digits
 
 
 @dataclass(frozen=True)
 class Bundled(Source):
-    """One of scikit-learn's bundled data sets as a table of float64.
+    """One of scikit-learn's bundled data sets as a float64 table.
 
     Parameters
     ----------
     name : str
         breast_cancer (569 x 30, two classes), diabetes (442 x 10, regression), digits (1797 x 64, ten classes), iris
-        (150 x 4, three), wine (178 x 13, three).  Pixels of the digits are divided by 16; the columns of the others,
-        and the values of a regression, are shifted and scaled to mean 0 and variance 1.
+        (150 x 4, three classes) or wine (178 x 13, three classes).  Pixels of the digits are divided by 16.  Columns of
+        the other sets, and regression targets, are standardised to mean 0 and variance 1.
     held_out : float, optional
-        Fraction of the samples that is kept aside.
+        Fraction of held-out samples, in [0, 1).
 
     Raises
     ------
@@ -39,7 +39,7 @@ class Bundled(Source):
             raise ValueError(f"no bundled data set {self.name!r}; choose one of {', '.join(CLASSES)}")
 
     def read(self) -> Dataset:
-        """Read it from scikit-learn's files."""
+        """Read the data from scikit-learn's files."""
         from sklearn import datasets
 
         bundle = getattr(datasets, f"load_{self.name}")()

@@ -1,8 +1,8 @@
-"""CIFAR-10 and CIFAR-100 from the standard archives, given by the user and never downloaded.
+"""CIFAR-10 and CIFAR-100 from the standard archives, which the user provides.
 
-The binary or the Python form (Krizhevsky 2009, www.cs.toronto.edu/~kriz/cifar.html) as a tar.gz file, which is read
-without being unpacked: only members with the expected names are looked at and nothing is written, so that paths that
-leave the archive lead nowhere.  Pickles are read by ``array_pickle``, which runs nothing.
+The tar.gz file has the binary or the Python form (Krizhevsky 2009, www.cs.toronto.edu/~kriz/cifar.html).  It is read
+without unpacking: only members with the expected names are read and nothing is written, so that malicious paths have no
+effect.  Pickles are read by ``array_pickle``, which runs no code.
 """
 
 from __future__ import annotations
@@ -21,30 +21,31 @@ from .array_pickle import read_arrays
 from .dataset import Dataset, Samples, Source
 
 PIXELS = 3 * 32 * 32
-LARGEST = 2**28  # bytes that an archive may unpack to; the standard ones have 1.9e8
+LARGEST = 2**28  # largest unpacked size in bytes; the standard archives have 1.9e8
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What one archive contains.
+    """Content of one archive.
 
     Parameters
     ----------
     folder : str
-        In the archive, where its members lie.
+        Folder of the members in the archive.
     train : tuple of str
         Names of the files of training images.
     test : tuple of str
         Names of the files of held-out images.
     labels : int
-        Distinct labels.
+        Number of distinct labels.
     train_images : int
-        In each file of training images.
+        Images per file of training images.
     test_images : int
-        In each file of held-out images.
+        Images per file of held-out images.
     label_bytes : int, bytes, optional
-        Before the pixels of a record in the binary form, the last one of them being the label; 0 for the Python form,
-        where ``label_key`` names the list of labels.
+        Bytes before the pixels of a record in the binary form; the last of them is the label.  0 for the Python form.
+    label_key : str, optional
+        Key of the list of labels in the Python form.
     """
 
     folder: str
@@ -108,18 +109,16 @@ class Cifar(Source):
     Parameters
     ----------
     path : str
-        Of the tar.gz archive, in binary or Python form.
+        Path of the tar.gz archive, in binary or Python form.
     classes : int, optional
         10 or 100 (the fine labels).
 
     Raises
     ------
     ValueError
-        If it is not that archive, complete and with every label equally often.
-
-    Notes
-    -----
-    OSError if it cannot be read.
+        If it is not that archive, complete and with equally many images of every label.
+    OSError
+        If it cannot be read.
     """
 
     path: str
@@ -135,7 +134,7 @@ class Cifar(Source):
 
 
 def read_archive(path: str, name: str, layouts: Iterable[Layout]) -> Dataset:
-    """Return the data set in an archive of one of the given layouts; raises what ``Cifar`` raises."""
+    """Return the data set in an archive of one of the given layouts; raise as ``Cifar`` does."""
     layouts = tuple(layouts)
     layout_of = {f"{layout.folder}/{file}": layout for layout in layouts for file in (*layout.train, *layout.test)}
     contents = _members(path, layout_of)
@@ -152,12 +151,12 @@ def read_archive(path: str, name: str, layouts: Iterable[Layout]) -> Dataset:
 
 
 def _members(path: str, wanted: dict[str, Layout]) -> dict[str, bytes]:
-    """Return contents of the wanted regular files, in one pass through the archive.
+    """Return the contents of the wanted regular files, in one pass through the archive.
 
     Raises
     ------
     ValueError
-        For a broken archive, one that unpacks to more than LARGEST bytes and a member that occurs twice.
+        For a broken archive, one that unpacks to more than LARGEST bytes, and a repeated member.
     """
     contents: dict[str, bytes] = {}
     try:
@@ -178,7 +177,7 @@ def _members(path: str, wanted: dict[str, Layout]) -> dict[str, bytes]:
 
 
 class _Bounded(io.RawIOBase):
-    """A stream that ends with a ValueError after LARGEST bytes, whatever the archive says about itself."""
+    """A stream that raises ValueError after LARGEST bytes."""
 
     def __init__(self, stream: gzip.GzipFile, path: str) -> None:
         super().__init__()

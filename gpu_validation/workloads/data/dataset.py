@@ -1,4 +1,4 @@
-"""Samples in memory, and the contract of whatever supplies them."""
+"""Samples in memory, and the interface of their sources."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ from ..workload import Description
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Parameters
+    """Inputs and targets.
+
+    Parameters
     ----------
     inputs : tensor
-        (n, ``*shape``), float64 or uint8.
+        Inputs, shape (n, ``*shape``), float64 or uint8.
     targets : tensor
-        (n,), int64 labels or float64 values; (n, window) for text.
+        Labels (int64) or values (float64), shape (n,); (n, window) for text.
     """
 
     inputs: torch.Tensor
@@ -33,30 +35,30 @@ class Samples:
         return len(self.targets)
 
     def to(self, device: torch.device) -> Samples:
-        """Return the same samples on a device.
+        """Return the samples on a device.
 
         Parameters
         ----------
         device : device
-            Where it lies.
+            Device of the result.
         """
         return Samples(self.inputs.to(device), self.targets.to(device))
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Samples to train on and samples kept aside.
+    """Training and held-out samples.
 
     Parameters
     ----------
     name : str
         Name of the data in records.
     train : Samples
-        Samples to train on.
+        Training samples.
     held_out : Samples
-        Samples kept aside.
+        Held-out samples; may be empty.
     classes : int
-        Number of labels, 0 for a regression.  held_out may be empty.
+        Number of labels; 0 for a regression.
     synthetic : bool
         Whether a formula made them.
     """
@@ -69,7 +71,7 @@ class Dataset:
 
     @property
     def sha256(self) -> str:
-        """Checksum of the shapes, types and values of all samples."""
+        """Checksum of shapes, dtypes and values of all samples."""
         digest = hashlib.sha256()
         for part in (self.train, self.held_out):
             for tensor in (part.inputs, part.targets):
@@ -79,7 +81,7 @@ class Dataset:
         return digest.hexdigest()
 
     def description(self) -> Description:
-        """Return what a record says about these samples."""
+        """Return the description of these samples for records."""
         return Description(
             self.name,
             self.synthetic,
@@ -101,7 +103,7 @@ class Source(ABC):
         Raises
         ------
         ValueError
-            If they are not what they should be.
+            If the data are invalid.
         OSError
             If a file cannot be read.
         """
@@ -109,14 +111,14 @@ class Source(ABC):
 
 @lru_cache(maxsize=8)
 def load(source: Source, device: torch.device = torch.device("cpu")) -> Dataset:  # noqa: B008  immutable
-    """Return the data set of a source, read once a process and kept on the device.
+    """Return the data set of a source, cached per process and device.
 
     Parameters
     ----------
     source : Source
-        Where the data come from.
+        Source of the data.
     device : device, optional
-        Where it lies.
+        Device of the samples.
     """
     if device.type == "cpu":
         return source.read()
@@ -126,23 +128,23 @@ def load(source: Source, device: torch.device = torch.device("cpu")) -> Dataset:
 
 @lru_cache(maxsize=8)
 def describe(source: Source) -> Description:
-    """Return the description of a source, whose checksum takes a while.
+    """Return the description of a source, cached because its checksum takes time.
 
     Parameters
     ----------
     source : Source
-        Where the data come from.
+        Source of the data.
     """
     return load(source).description()
 
 
 def permutation(key: Key, n: int) -> np.ndarray:
-    """Return a uniformly random order of 0 .. n - 1, shape (n,), int64: the ranks of 64-bit words of the key's stream.
+    """Return a uniformly random permutation of 0 .. n - 1, shape (n,), int64, as ranks of 64-bit words of a stream.
 
     Parameters
     ----------
     key : Key
-        Stream of random numbers.
+        Seeds the random stream.
     n : int
         Length of the permutation.
     """
@@ -150,20 +152,20 @@ def permutation(key: Key, n: int) -> np.ndarray:
     return np.argsort(words[:n] << np.uint64(32) | words[n:], kind="stable")
 
 
-HOLD_OUT = Key(0, rank=None).fold_in(0x686F6C64)  # the one stream that chooses held-out samples
+HOLD_OUT = Key(0, rank=None).fold_in(0x686F6C64)  # random stream of the choice of held-out samples
 
 
 def hold_out(inputs: np.ndarray, targets: np.ndarray, fraction: float) -> tuple[Samples, Samples]:
-    """Return training and held-out samples, each in their old order; the choice depends on n and the fraction alone.
+    """Return training and held-out samples in their original order; the choice depends only on n and the fraction.
 
     Parameters
     ----------
     inputs : ndarray
-        The samples, one a row.
+        Samples, one per row.
     targets : ndarray
-        Label of every sample, shape (n,).
+        Targets, shape (n,).
     fraction : float
-        Share that is kept aside.
+        Fraction of held-out samples, in [0, 1).
 
     Raises
     ------
@@ -184,7 +186,7 @@ def _samples(inputs: np.ndarray, targets: np.ndarray) -> Samples:
 
 
 def standardised(table: np.ndarray) -> np.ndarray:
-    """Return every column of a table (n, d) shifted to mean 0 and scaled to variance 1; constant columns become 0.
+    """Return a table (n, d) with every column standardised to mean 0 and variance 1; constant columns become 0.
 
     Parameters
     ----------

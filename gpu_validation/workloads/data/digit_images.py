@@ -1,4 +1,4 @@
-"""The bundled digits as small colour images, for networks that expect CIFAR's form."""
+"""The bundled digits as small colour images, for networks that expect CIFAR-shaped images."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ SIDE, CHANNELS, BRIGHTEST = 8, 3, 255
 
 @dataclass(frozen=True)
 class DigitImages(Source):
-    """uint8 images of shape (3, side, side): the 8 x 8 digits, every pixel a square, all channels alike.
+    """uint8 images of shape (3, side, side): the 8 x 8 digits, enlarged, with equal channels.
 
     Parameters
     ----------
     side : int, optional
-        A multiple of 8.
+        Height and width in pixels, a multiple of 8.
     held_out : float, optional
-        Fraction of the samples that is kept aside.
+        Fraction of held-out samples, in [0, 1).
 
     Raises
     ------
@@ -37,7 +37,7 @@ class DigitImages(Source):
             raise ValueError(f"side must be a multiple of {SIDE}; got {self.side}: 8, 16 and 32 are usual")
 
     def read(self) -> Dataset:
-        """Read them from scikit-learn's files."""
+        """Read the digits from scikit-learn's files."""
         table = Bundled("digits", self.held_out).read()
         train, held = self._images(table.train), self._images(table.held_out)
         return Dataset(f"digits, {self.side} x {self.side} pixels", train, held, table.classes, synthetic=False)

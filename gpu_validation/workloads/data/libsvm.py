@@ -1,4 +1,4 @@
-"""Files in LIBSVM format ("label index:value ..."), given by the user."""
+"""Files in LIBSVM format ("label index:value ..."), which the user provides."""
 
 from __future__ import annotations
 
@@ -15,29 +15,27 @@ LARGEST = 2**27  # entries of the dense table, 1 GiB of float64
 
 @dataclass(frozen=True)
 class Libsvm(Source):
-    """A LIBSVM file, made dense in float64; a file that ends in .gz or .bz2 is read compressed.
+    """A LIBSVM file as a dense float64 table; files that end in .gz or .bz2 are decompressed.
 
     Parameters
     ----------
     path : str
-        Of the file; the data set is called by its last part.
+        Path of the file; its last part names the data set.
     task : {"classification", "regression"}, optional
-        "classification" takes every distinct label for a class, numbered in ascending order; "regression" keeps the
+        "classification" treats every distinct label as a class, numbered in ascending order; "regression" uses the
         labels as numbers.
     scaling : {"standard", "none"}, optional
-        "standard" shifts and scales every column to mean 0 and variance 1, "none".
+        "standard" standardises every column to mean 0 and variance 1.
     held_out : float, optional
-        Fraction of the samples that is kept aside.
+        Fraction of held-out samples, in [0, 1).
 
     Raises
     ------
     ValueError
-        If the file is malformed, empty, holds a number that is not finite, has a single class, or would need more than
-        2^27 entries.
-
-    Notes
-    -----
-    OSError if it cannot be read.
+        If the file is malformed or empty, has a number that is not finite or a single class, or needs more than 2^27
+        entries.
+    OSError
+        If the file cannot be read.
     """
 
     path: str
@@ -46,7 +44,7 @@ class Libsvm(Source):
     held_out: float = 0.0
 
     def read(self) -> Dataset:
-        """Parse the file with scikit-learn's reader and check what it says."""
+        """Parse the file with scikit-learn's reader and check its content."""
         table, labels = self._table()
         if self.scaling == "standard":
             table = standardised(table)

@@ -1,4 +1,4 @@
-"""Text from a Markov chain of letters: made by a formula, as long as wanted, with a known entropy."""
+"""Text from a Markov chain of letters, of any length and with known entropy."""
 
 from __future__ import annotations
 
@@ -12,28 +12,27 @@ from operators.random import normal, uniform
 
 from .dataset import Dataset, Samples, Source
 
-CHAIN, TEXT = 0, 1  # folds of the key
+CHAIN, TEXT = 0, 1  # folded into the key
 
 
 @dataclass(frozen=True)
 class MarkovText(Source):
-    """Windows of a text in which the next letter depends on the last two: ``P(c | a, b)`` ~ exp(contrast z_abc), z
-    normal.
+    """Windows of a second-order Markov text with ``P(c | a, b)`` ~ exp(contrast z_abc) for normal z.
 
     Parameters
     ----------
     letters : int, optional
-        Size of the alphabet.
+        Size of the alphabet, >= 2.
     window : int, optional
-        Letters that a model is given; it predicts the one after each of them.
+        Letters per window; a model predicts the letter after each of them.
     contrast : float, optional
-        How much the next letter depends on the last two.
+        Strength of the dependence on the last two letters.
     samples : int, optional
-        Number of windows to train on.
+        Number of training windows.
     held_out : int, optional
-        Number of windows kept aside.
+        Number of held-out windows.
     seed : int, optional
-        Of the chain and of the text.
+        Seed of chain and text.
 
     Raises
     ------
@@ -59,7 +58,7 @@ class MarkovText(Source):
         return weights / weights.sum(axis=2, keepdims=True)
 
     def pairs(self) -> np.ndarray:
-        """Return the stationary probability of two letters in a row, shape (letters, letters)."""
+        """Return the stationary probability of two successive letters, shape (letters, letters)."""
         chain, n = self.chain(), self.letters
         step = np.zeros((n, n, n, n))  # from (a, b) to (b, c)
         for b in range(n):
@@ -68,10 +67,9 @@ class MarkovText(Source):
         return np.linalg.lstsq(system, np.append(np.zeros(n * n), 1.0), rcond=None)[0].reshape(n, n)
 
     def floor(self) -> float:
-        """Return the least mean loss, in nats a letter, of any model that sees no more than the window's letters so
-        far.
+        """Return the smallest mean loss, in nats per letter, of any model that sees only the window's letters so far.
 
-        The first prediction knows one letter, ``H(X2 | X1)``; all others the two that matter, ``H(X3 | X1, X2)``.
+        The first prediction has one letter, ``H(X2 | X1)``; all others have both relevant letters, ``H(X3 | X1, X2)``.
         """
         pairs, chain = self.pairs(), self.chain()
         first = -float(np.sum(pairs * np.log(pairs / pairs.sum(axis=1, keepdims=True))))
@@ -79,14 +77,7 @@ class MarkovText(Source):
         return (first + (self.window - 1) * rate) / self.window
 
     def read(self) -> Dataset:
-        """Notes
-        -----
-        targets
-            (n, window), the letters that follow, int64.
-
-        inputs
-            (n, window), letters by number.
-        """
+        """Return windows: inputs are letters by number, targets the following letters, both of shape (n, window)."""
         total = self.samples + self.held_out
         text = self._text(total * self.window + 1)
         inputs, targets = text[:-1].reshape(total, -1), text[1:].reshape(total, -1)
@@ -100,7 +91,7 @@ class MarkovText(Source):
         )
 
     def _text(self, length: int) -> torch.Tensor:
-        """Return one walk along the chain, int64, that begins in its stationary law."""
+        """Return a path of the chain, int64, that starts in its stationary law."""
         sums = self.chain().cumsum(axis=2)
         draws = uniform(self._key(TEXT), length)
         first = int(np.searchsorted(self.pairs().cumsum(), draws[0] * (1 - 1e-12)))

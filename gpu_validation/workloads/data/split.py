@@ -1,4 +1,4 @@
-"""Which samples each worker holds."""
+"""Partitions of the training samples over workers."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .dataset import permutation
 
 @dataclass(frozen=True)
 class Split(ABC):
-    """A partition of the training samples over workers: every sample once, no worker without any.
+    """A partition of the training samples over workers, each with at least one sample.
 
     Parameters
     ----------
     workers : int
-        >= 1.
+        Number of workers, >= 1.
     seed : int, optional
-        Of the split, apart from that of any run.
+        Seed of the split, separate from that of a run.
 
     Raises
     ------
@@ -44,7 +44,7 @@ class Split(ABC):
         Parameters
         ----------
         targets : ndarray
-            (n,), integers if they are labels.
+            Targets, shape (n,); integers if they are labels.
 
         Raises
         ------
@@ -72,21 +72,22 @@ class Iid(Split):
 
 @dataclass(frozen=True)
 class Dirichlet(Split):
-    """Label skew: the samples of each class are dealt out in proportions drawn from Dirichlet(alpha, ..., alpha).
+    """Label skew: the samples of each class are divided in proportions from Dirichlet(alpha, ..., alpha).
 
     Parameters
     ----------
     alpha : float, optional
-        > 0; the smaller, the fewer classes a worker sees (Hsu et al. 2019, arXiv:1909.06335).  Sizes are unequal.
+        Concentration, > 0; a worker sees fewer classes for smaller alpha (Hsu et al. 2019, arXiv:1909.06335).  Sizes
+        are unequal.
 
     Raises
     ------
     ValueError
-        For alpha <= 0, and for targets that are not labels, one a sample.
+        For alpha <= 0, and for targets other than one label per sample.
 
     Notes
     -----
-    A worker that would get nothing takes one sample from the largest.
+    A worker without samples takes one from the largest part.
     """
 
     alpha: float = 1.0
@@ -113,8 +114,7 @@ class Dirichlet(Split):
         return _fed([np.concatenate(part) for part in parts])
 
     def _proportions(self, label: int) -> np.ndarray:
-        """Return dirichlet numbers, shape (workers,): gamma variates by inversion, in logarithms since alpha may be
-        tiny.
+        """Return Dirichlet proportions, shape (workers,), from gamma variates by inversion, in log form for tiny alpha.
 
         Gamma(alpha) is Gamma(alpha + 1) times U^(1/alpha).
         """
@@ -125,7 +125,7 @@ class Dirichlet(Split):
 
 
 def _fed(parts: list[np.ndarray]) -> list[np.ndarray]:
-    """Give every empty part the last sample of the largest one."""
+    """Move the last sample of the largest part to every empty part."""
     for i, part in enumerate(parts):
         if not len(part):
             largest = max(range(len(parts)), key=lambda j: len(parts[j]))

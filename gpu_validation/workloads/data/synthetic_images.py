@@ -1,9 +1,9 @@
-"""Images of CIFAR's form without any download: coloured waves of each class under clutter and noise.
+"""Synthetic CIFAR-shaped images: coloured waves of each class with clutter and noise.
 
-An image is the sum of its class's plane waves, each with a phase of its own, or their mirror image, plus the waves of
-another class at a lower strength, plus noise.  The phases are uniform, so that the mean image of every class is the
-same grey and a linear classifier is left with little more than guessing; convolutions find the waves wherever they
-are.  Crops and flips keep the class, as they do for photographs.  Clutter and noise keep the best accuracy below 1.
+An image is the sum of its class's plane waves with random phases, or their mirror image, plus weaker waves of another
+class, plus noise.  The phases are uniform, so that all classes have the same grey mean image.  A linear classifier
+therefore hardly beats guessing, and convolutions find the waves at any place.  Crops and flips keep the class, as in
+photographs.  Clutter and noise limit the best accuracy below 1.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from operators.random import bits32, normal, uniform
 from .dataset import Dataset, Samples, Source, permutation
 
 SIDE, CHANNELS, PIXELS = 32, 3, 3 * 32 * 32
-WAVES = 3  # of each class
-FASTEST = 6  # periods across an image, along each side
+WAVES = 3  # waves per class
+FASTEST = 6  # largest number of periods along each side of an image
 SIGNAL, CLUTTER, NOISE = 1.0, 0.8, 2.5
 MIDDLE, CONTRAST = 127.5, 20.0
 IRWIN_HALL = np.sqrt(4 * (256**2 - 1) / 12)  # standard deviation of the sum of four uniform bytes
-COLOURS, DIRECTIONS, TRAIN, HELD_OUT = 0, 1, 2, 3  # folds of the seed's key
-CHOICES, GRAIN = 0, 1  # folds of a part's key
+COLOURS, DIRECTIONS, TRAIN, HELD_OUT = 0, 1, 2, 3  # folded into the seed's key
+CHOICES, GRAIN = 0, 1  # folded into a part's key
 CHUNK = 512
 
 
 @dataclass(frozen=True)
 class SyntheticImages(Source):
-    """uint8 images of shape (3, 32, 32), every class equally often; image i does not depend on how many there are.
+    """uint8 images of shape (3, 32, 32), with equally many per class; image i does not depend on their number.
 
     Parameters
     ----------
     seed : int, optional
-        Of the waves and of every image.
+        Seed of the waves and images.
     classes : int, optional
-        Labels run from 0 to one less.
+        Number of labels, >= 2.
     samples : int, optional
-        How many images to train on.
+        Number of training images, >= classes.
     held_out : int, optional
-        How many images are kept aside.
+        Number of held-out images, >= 0.
 
     Raises
     ------
@@ -65,14 +65,14 @@ class SyntheticImages(Source):
         return Dataset(f"synthetic{self.classes}", train, held, self.classes, synthetic=True)
 
     def waves(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return periods across the image, int64 (classes, WAVES, 2), and colours, float32 (classes, WAVES, CHANNELS).
+        """Return periods per side, int64 (classes, WAVES, 2), and colours, float32 (classes, WAVES, CHANNELS).
 
-        The mean square of a class's sum of waves is 1 where their directions differ.
+        The mean square of a class's sum of waves is 1 if their directions differ.
         """
         key = Key(self.seed, rank=None)
         colours = normal(key.fold_in(COLOURS), self.classes * WAVES * CHANNELS).reshape(self.classes, WAVES, CHANNELS)
         power = np.square(colours).sum(axis=(1, 2), keepdims=True) / (2 * CHANNELS)
-        # a direction is the same as its opposite, and its mirror image belongs to the same class: a quarter plane
+        # a quarter plane: opposite directions are equal, and mirrored ones belong to the same class
         grid = [(a, b) for a in range(FASTEST + 1) for b in range(1, FASTEST + 1)]
         orders = [permutation(key.fold_in(DIRECTIONS).fold_in(c), len(grid))[:WAVES] for c in range(self.classes)]
         return np.array(grid)[np.array(orders)], (colours / np.sqrt(power)).astype(np.float32)
@@ -100,7 +100,7 @@ class SyntheticImages(Source):
         return np.clip(np.rint(values), 0, 255).astype(np.uint8)
 
     def _fields(self, labels: np.ndarray, phases: np.ndarray) -> np.ndarray:
-        """Return the classes' waves with the given phases (n, WAVES), shape (n, CHANNELS, SIDE, SIDE), float32."""
+        """Return the classes' waves with phases (n, WAVES), shape (n, CHANNELS, SIDE, SIDE), float32."""
         periods, colours = self.waves()
         place = np.arange(SIDE)
         turns = periods[..., :1] * place / SIDE, periods[..., 1:] * place / SIDE  # each (classes, WAVES, SIDE)
@@ -111,5 +111,5 @@ class SyntheticImages(Source):
 
 
 def _mirrored(fields: np.ndarray, where: np.ndarray) -> np.ndarray:
-    """Return left and right exchanged in the chosen fields (n, CHANNELS, SIDE, SIDE)."""
+    """Mirror the chosen fields horizontally; shape (n, CHANNELS, SIDE, SIDE)."""
     return np.where(where[:, None, None, None], fields[..., ::-1], fields)

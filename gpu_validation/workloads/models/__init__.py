@@ -1,4 +1,4 @@
-"""Network architectures in plain torch, one a file."""
+"""Network architectures in plain torch, one per file."""
 
 from .initialise import initialised as initialised
 from .lenet import lenet as lenet

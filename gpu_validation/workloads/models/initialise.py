@@ -1,4 +1,4 @@
-"""Initial parameters from the project's own generator, so that they do not depend on any global state."""
+"""Initial parameters from the project's own generator, independent of global state."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from operators.random import normal, uniform
 
 
 def initialised(build: Callable[[], torch.nn.Module], key: Key) -> torch.nn.Module:
-    """Build a network without drawing random numbers, and fill it.
+    """Build a network on the meta device and initialise its parameters.
 
-    Convolutions: normal, variance 2/(fan out) (He et al. 2015, arXiv:1502.01852).  Linear layers: uniform within
-    1/sqrt(fan in), the bias too.  BatchNorm: weight 1, bias 0, statistics of no data.  Layer i uses ``key.fold_in(i)``.
+    Convolutions: normal with variance 2/(fan out) (He et al. 2015, arXiv:1502.01852).  Linear layers: uniform within
+    1/sqrt(fan in), also the bias.  BatchNorm: weight 1, bias 0, fresh statistics.  Layer i uses ``key.fold_in(i)``.
 
     Raises
     ------

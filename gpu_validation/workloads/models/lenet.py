@@ -6,9 +6,10 @@ from torch import nn
 
 
 def lenet(*, side: int, channels: int, classes: int) -> nn.Sequential:
-    """Build it for square images: 5 x 5 convolutions to 6 and 16 channels, tanh, 2 x 2 averages, 84 hidden units.
+    """Return the network for square images, after LeCun et al. (1998).
 
-    After LeCun et al. (1998), padded so that images of 4 pixels and more fit.
+    It has 5 x 5 convolutions to 6 and 16 channels, tanh, 2 x 2 average pooling and 84 hidden units.  Padding allows
+    images of 4 pixels and more.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""ResNet-20, the form made for CIFAR: three stages of three basic blocks."""
+"""ResNet-20 for CIFAR: three stages of three basic blocks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BLOCKS = 3
 
 
 class BasicBlock(nn.Module):
-    """Two 3 x 3 convolutions around a shortcut without parameters: strided, missing channels zero (option A)."""
+    """Two 3 x 3 convolutions with a parameter-free shortcut: strided, with zeros for missing channels (option A)."""
 
     def __init__(self, channels_in: int, channels: int, stride: int) -> None:
         super().__init__()
@@ -22,7 +22,7 @@ class BasicBlock(nn.Module):
         self.stride, self.missing = stride, channels - channels_in
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return shape (n, channels, h/stride, w/stride)."""
+        """Return the output, shape (n, channels, h/stride, w/stride)."""
         inner = self.norm2(self.conv2(relu(self.norm1(self.conv1(x)))))
         short = x[:, :, :: self.stride, :: self.stride]
         if self.missing:

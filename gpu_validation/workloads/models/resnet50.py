@@ -1,4 +1,4 @@
-"""ResNet-50 for images of 32 x 32 pixels: four stages of bottleneck blocks behind a 3 x 3 stem."""
+"""ResNet-50 for images of 32 x 32 pixels: four stages of bottleneck blocks after a 3 x 3 stem."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ EXPANSION = 4
 
 
 class Bottleneck(nn.Module):
-    """1 x 1, 3 x 3 and 1 x 1 convolutions around a shortcut, which is a 1 x 1 convolution where shapes change."""
+    """1 x 1, 3 x 3 and 1 x 1 convolutions with a shortcut, which is a 1 x 1 convolution where shapes change."""
 
     def __init__(self, channels_in: int, inner: int, stride: int) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class Bottleneck(nn.Module):
             self.short = nn.Sequential(convolution, nn.BatchNorm2d(channels))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return shape (n, 4 inner, h/stride, w/stride)."""
+        """Return the output, shape (n, 4 inner, h/stride, w/stride)."""
         inner = relu(self.norm2(self.conv2(relu(self.norm1(self.conv1(x))))))
         return relu(self.norm3(self.conv3(inner)) + self.short(x))
 

@@ -1,4 +1,4 @@
-"""A causal transformer of one block, small enough to train in seconds on a CPU."""
+"""A causal transformer with one block, small enough to train in seconds on a CPU."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from torch.nn.functional import layer_norm
 
 
 class Transformer(nn.Module):
-    """Letters (n, window) as numbers to logits (n, letters, window), each from the letters up to its place.
+    """Map letters (n, window) to logits (n, letters, window) of the next letter at every place.
+
+    It has one attention head, a tanh layer of twice the width, and layer norms without parameters.
 
     Parameters
     ----------
     width : int
-        Of the vectors; one attention head, a tanh layer of twice the width, layer norms without parameters.
+        Width of the hidden vectors.
     """
 
     def __init__(self, *, letters: int, window: int, width: int) -> None:
@@ -30,7 +32,7 @@ class Transformer(nn.Module):
         self.logits = nn.Linear(width, letters)
 
     def forward(self, letters: torch.Tensor) -> torch.Tensor:
-        """Return logits of the next letter at every place."""
+        """Return the logits of the next letter at every place."""
         weight, window = self.letter.weight, letters.shape[-1]
         one_hot = (letters.unsqueeze(-1) == torch.arange(self.letters, device=weight.device)).to(weight.dtype)
         x = self.letter(one_hot) + self.place.weight.T

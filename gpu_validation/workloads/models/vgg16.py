@@ -8,9 +8,7 @@ CHANNELS = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 5
 
 
 def vgg16(classes: int) -> nn.Sequential:
-    """Return configuration D of Simonyan and Zisserman (2015, arXiv:1409.1556) as used on CIFAR: 14.7 million
-    parameters.
-    """
+    """Return configuration D of Simonyan and Zisserman (2015, arXiv:1409.1556) for CIFAR (14.7 million parameters)."""
     layers: list[nn.Module] = []
     width = 3
     for group in CHANNELS:
