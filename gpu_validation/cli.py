@@ -284,10 +284,11 @@ def _show(console: Console, preset: Study, outcome: StudyOutcome) -> None:
     from rich.markup import escape
 
     from .records.exit_status import OK, REPORT, SUMMARY
-    from .reporting.console import evidence_line
+    from .reporting.console import MEANING, headline
 
     console.print(preset.summary(outcome.records, outcome.comparisons))
-    console.print(evidence_line(outcome.comparisons), highlight=False, soft_wrap=True)
+    console.print(headline(outcome.comparisons)[0], style="bold", highlight=False, soft_wrap=True)
+    console.print(MEANING, style="dim", highlight=False)
     if outcome.note:
         console.print(outcome.note, highlight=False, soft_wrap=True)
     console.print(f"report: {outcome.folder / REPORT}", highlight=False, soft_wrap=True)

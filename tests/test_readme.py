@@ -1,6 +1,5 @@
 """The front page tells the truth: its code runs and gives the numbers it shows, its files exist, it is short."""
 
-import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gpu_validation.verdicts.verdict import Outcome, read_comparisons
 from ratedist.cli import main
 
 ROOT = Path(__file__).parent.parent
@@ -55,13 +55,11 @@ def test_links_lead_to_files(target):
     assert (ROOT / target).exists()
 
 
-def test_the_table_of_verdicts_counts_the_recorded_comparisons():
-    lines = (ROOT / "docs" / "data" / "quick_comparisons.jsonl").read_text().splitlines()
-    rows = [row for row in map(json.loads, lines) if "verdict" in row]
-    counts = Counter(f"HOLDS, {row['evidence']}" if row["verdict"] == "HOLDS" else row["verdict"] for row in rows)
-    counts["VIOLATED"] += 0
-    stated = re.findall(r"^\| \**([A-Z_]+(?:, [a-z ]+)?)\** \| \**(\d+)\** \|", README, re.MULTILINE)
-    assert {name: int(count) for name, count in stated} == counts
+def test_the_table_of_verdicts_counts_the_read_comparisons():
+    rows = read_comparisons(ROOT / "docs" / "data" / "quick_comparisons.jsonl")
+    counts = Counter(str(row.outcome) for row in rows)
+    stated = re.findall(r"^\| \**([A-Za-z ]+?)\** \| \**(\d+)\** \|", README, re.MULTILINE)
+    assert {name: int(count) for name, count in stated} == {str(each): counts[str(each)] for each in Outcome}
     assert f"{len(rows)} measured numbers" in README
 
 

@@ -8,9 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from ..verdicts.verdict import Comparison, Evidence, Verdict, violation
+from ..verdicts.verdict import Comparison, Evidence, Outcome, Verdict, violation
+from .console import headline
 from .looseness import looseness_svg, looseness_words
-from .overview import headline, overview_svg
+from .overview import COLOURS, overview_svg
 
 COLUMNS: tuple[tuple[str, Callable[[Comparison], str]], ...] = (
     ("operator", lambda c: c.operator),
@@ -35,8 +36,8 @@ body{font:16px/1.5 system-ui,sans-serif;margin:1.5rem auto;max-width:76rem;paddi
 background:var(--back);overflow-wrap:anywhere}
 table{border-collapse:collapse;font-size:.8rem;overflow-wrap:normal}
 td,th{border-bottom:1px solid var(--line);padding:.2rem .5rem;text-align:left}
-.wide{overflow-x:auto}figure{background:#fff;margin:1rem 0;padding:.5rem;border-radius:.5rem}
-figure svg{max-width:100%;height:auto}figcaption{color:#333;font-size:.9rem}
+.wide{overflow-x:auto}figure{margin:1rem 0;padding:.5rem;border-radius:.5rem}
+figure svg{max-width:100%;height:auto}figcaption{color:var(--fore);font-size:.9rem}
 .overview{overflow-x:auto}.overview svg{min-width:44rem}
 .HOLDS{color:var(--holds)}.VIOLATED{color:var(--violated);font-weight:700}.INCONCLUSIVE{color:var(--unsure)}
 .OUT_OF_SCOPE{color:var(--outside)}.good{color:var(--holds)}
@@ -99,11 +100,13 @@ table.querySelectorAll("th button").forEach((button,column)=>
   button.addEventListener("click",()=>sort(column,button)));
 show();
 """
-SHORT_HEADS = {  # with places where a narrow column may break them
-    Verdict.HOLDS: "HOLDS",
-    Verdict.VIOLATED: "VIO&shy;LATED",
-    Verdict.INCONCLUSIVE: "INCON&shy;CLUSIVE",
-    Verdict.OUT_OF_SCOPE: "OUT_OF_<wbr>SCOPE",
+SHORT_HEADS = {  # where a narrow column may break them
+    Outcome.EVIDENCE: "evi&shy;dence",
+    Outcome.SAME_CODE: "same code",
+    Outcome.NO_POWER: "no power",
+    Outcome.INCONCLUSIVE: "incon&shy;clusive",
+    Outcome.NOT_COVERED: "not covered",
+    Outcome.VIOLATED: "VIO&shy;LATED",
 }
 MOST_NAMED = 8  # violated rows listed at the top
 PAGE = """<!doctype html>
@@ -173,26 +176,27 @@ def _overview(comparisons: Sequence[Comparison]) -> str:
         return "<p>Nothing was compared.</p>"
     words, is_good = headline(comparisons)
     line = f'<p class="verdict {"good" if is_good else "VIOLATED"}">{html.escape(words)}</p>'
-    picture = _picture("verdicts by theorem and operator", overview_svg(comparisons, with_headline=False))
+    picture = _picture("outcomes by theorem and operator", overview_svg(comparisons, with_headline=False))
     return line + _by_operator(comparisons) + picture
 
 
 def _by_operator(comparisons: Sequence[Comparison]) -> str:
-    """Return the count of every verdict per operator, for phones and screen readers, because the picture is wide."""
-    counted = Counter((c.operator, c.verdict) for c in comparisons)
-    head = "".join(f'<th scope="col">{SHORT_HEADS[verdict]}</th>' for verdict in Verdict)
+    """Return the outcomes per operator as a table, for phones and screen readers."""
+    counted = Counter((c.operator, c.outcome) for c in comparisons)
+    head = "".join(f'<th scope="col">{SHORT_HEADS[outcome]}</th>' for outcome in Outcome)
     rows = "".join(
         f'<tr><th scope="row">{html.escape(operator)}</th>'
-        + "".join(_count(verdict, counted[operator, verdict]) for verdict in Verdict)
+        + "".join(_count(outcome, counted[operator, outcome]) for outcome in Outcome)
         + "</tr>"
         for operator in dict.fromkeys(c.operator for c in comparisons)
     )
     return f'<div class="by-operator"><table><tr><th scope="col">operator</th>{head}</tr>{rows}</table></div>'
 
 
-def _count(verdict: Verdict, number: int) -> str:
-    """Return a cell in the colour of its verdict; a zero has no colour."""
-    return f'<td class="{verdict}">{number}</td>' if number else "<td>0</td>"
+def _count(outcome: Outcome, number: int) -> str:
+    """Return a cell in the colour of its outcome; a zero has none."""
+    style = f' style="background:{COLOURS[outcome]};color:#111"' if number else ""
+    return f"<td{style}>{number}</td>"
 
 
 def _looseness(comparisons: Sequence[Comparison]) -> str:

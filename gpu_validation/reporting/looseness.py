@@ -8,7 +8,7 @@ from html import escape
 from statistics import median
 
 from ..verdicts.verdict import Comparison, Verdict
-from .overview import CHARACTER, CLAIM, LINE, MARGIN, svg_text, wrapped
+from .overview import CHARACTER, CLAIM, LINE, MARGIN, NAMES, STYLE, svg_text, wrapped
 from .plotting import PALETTE
 
 PLOT, ROW, HALF = 620, 30, 5  # pixels: width of the axis, least height of a row, half of a mark
@@ -68,9 +68,9 @@ def looseness_svg(comparisons: Sequence[Comparison]) -> str:
     axis = _Axis([factor for _, factor in rows], left + MARGIN)
     begin = top
     for claim, marks in sorted(claims.items(), key=lambda item: min(factor for _, factor in item[1])):
-        lines = wrapped(claim, CLAIM - 2)
+        lines = wrapped(NAMES.get(claim, claim), CLAIM - 2)
         height = max(LINE * len(lines) + 8, ROW)
-        parts.append(f'<path d="M{MARGIN} {top:g}H{width - MARGIN:g}" stroke="#ccc"/>')
+        parts.append(f'<path d="M{MARGIN} {top:g}H{width - MARGIN:g}" stroke="#8885"/>')
         parts += [svg_text(MARGIN, top + 17 + LINE * i, line) for i, line in enumerate(lines)]
         for c, factor in marks:
             number = operators.index(c.operator)
@@ -81,7 +81,7 @@ def looseness_svg(comparisons: Sequence[Comparison]) -> str:
     size = f'viewBox="0 0 {width:g} {top + 44:g}" width="{width:g}"'
     label = f'role="img" aria-label="{escape(looseness_words(comparisons))}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} {label} font-family="system-ui,sans-serif" font-size="13">'
-    return head + '<rect width="100%" height="100%" fill="#fff"/>' + "".join(parts) + "</svg>\n"
+    return f"{head}<style>{STYLE}</style>{''.join(parts)}</svg>\n"
 
 
 class _Axis:
@@ -107,7 +107,7 @@ class _Axis:
     def lines(self, top: float, bottom: float) -> list[str]:
         parts = []
         for tick in self.ticks():
-            x, colour = self.place(tick), "#111" if tick == 1 else "#e4e4e4"
+            x, colour = self.place(tick), "currentColor" if tick == 1 else "#8884"
             parts.append(f'<path d="M{x:.1f} {top:g}V{bottom:g}" stroke="{colour}"/>')
             parts.append(svg_text(x - CHARACTER * len(f"{tick:g}") / 2, bottom + 18, f"{tick:g}"))
         words = "looseness: bound / measured of upper bounds, measured / bound of lower ones; 1 is tight"

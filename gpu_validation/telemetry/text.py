@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from ..reporting.console import evidence_line
+from ..reporting.console import headline
 from ..reporting.html import noticed_text
 from ..verdicts.verdict import Comparison
 from .findings import Findings, Measure
@@ -20,7 +20,7 @@ OVERDUE_S = 30.0
 def text(report: Findings) -> str:
     """Return all parts of the report, below one another."""
     lines = [line for name, words in _parts(report) for line in _wrapped(name, words)]
-    return "\n".join([*lines, "", *_table(report.comparisons), evidence_line(report.comparisons)])
+    return "\n".join([*lines, "", *_table(report.comparisons), headline(report.comparisons)[0]])
 
 
 def _wrapped(name: str, words: str) -> list[str]:

@@ -6,11 +6,11 @@ import enum
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..records.storage import plain, write_atomically
+from ..records.storage import plain, revive, write_atomically
 from .intervals import NO_LARGEST, Interval
 
 MARGIN = 0.10  # relative to the bound: an interval within it confirms an equality
@@ -123,6 +123,24 @@ class Evidence(enum.StrEnum):
     POWERLESS = "without power"
 
 
+class Outcome(enum.StrEnum):
+    """Verdict and evidence of a comparison in one word, in the order in which tables and pictures show them."""
+
+    EVIDENCE = "evidence"
+    SAME_CODE = "same code"
+    NO_POWER = "no power"
+    INCONCLUSIVE = "inconclusive"
+    NOT_COVERED = "not covered"
+    VIOLATED = "VIOLATED"
+
+
+HELD = {
+    Evidence.INFORMATIVE: Outcome.EVIDENCE,
+    Evidence.STRUCTURAL: Outcome.SAME_CODE,
+    Evidence.POWERLESS: Outcome.NO_POWER,
+}
+
+
 @dataclass(frozen=True)
 class Comparison:
     """One measured number and one bound.
@@ -220,6 +238,15 @@ class Comparison:
         below, above = self.noticed
         return Evidence.INFORMATIVE if below >= 0.5 or above <= 2 else Evidence.POWERLESS
 
+    @property
+    def outcome(self) -> Outcome:
+        """Verdict and evidence in one word; a HOLDS counts as evidence only if the row is informative."""
+        if self.verdict is Verdict.HOLDS:
+            return Outcome.NO_POWER if self.evidence is None else HELD[self.evidence]
+        if self.verdict is Verdict.VIOLATED:
+            return Outcome.VIOLATED
+        return Outcome.INCONCLUSIVE if self.verdict is Verdict.INCONCLUSIVE else Outcome.NOT_COVERED
+
     def line(self) -> dict[str, Any]:
         """Return the fields and derived numbers as a record."""
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
@@ -245,6 +272,19 @@ def write_comparisons(path: Path, comparisons: Iterable[Comparison]) -> None:
     """
     lines = (json.dumps(plain(comparison.line()), allow_nan=False) for comparison in comparisons)
     write_atomically(path, "".join(line + "\n" for line in lines))
+
+
+def read_comparisons(path: Path) -> list[Comparison]:
+    """Return the comparisons of a file that ``write_comparisons`` wrote; lines without a verdict are skipped.
+
+    Parameters
+    ----------
+    path : Path
+        One JSON object per line.
+    """
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    rows = [revive(Comparison, line) for line in lines if "verdict" in line]
+    return [replace(row, verdict=Verdict(row.verdict)) for row in rows]
 
 
 def violation(c: Comparison) -> str:

@@ -17,6 +17,7 @@ from operators import Key, Operator, parse, specification
 from ...distributed.launch import RankContext, run_ranks
 from ...records.seeds import derived, require
 from ...records.storage import Record, plain, revive
+from ...reporting.console import outcome_table
 from ...verdicts.judge import unmeasured
 from ...verdicts.verdict import Comparison
 from ..study import Figure, Study
@@ -153,10 +154,8 @@ class Preset(Design, Study):
         return figures(typed(records))
 
     def summary(self, records: Sequence[Record], comparisons: Sequence[Comparison]) -> Table:
-        """Return one line an operator."""
-        from .summary import summary_table
-
-        return summary_table(typed(records), comparisons)
+        """Return one line per operator with the outcomes of its comparisons."""
+        return outcome_table(comparisons)
 
 
 def typed(records: Sequence[Record]) -> list[Probe | Training]:

@@ -62,7 +62,7 @@ def test_a_bound_that_the_measured_number_passes_lies_left_of_one():
     one = next(
         float(p.get("d")[1:].split()[0])
         for p in ElementTree.fromstring(svg).iter(f"{SVG}path")
-        if p.get("stroke") == "#111"
+        if p.get("stroke") == "currentColor"
     )
     places = marks(svg)
     assert places["qsgd:levels=16, q: x 0.5, VIOLATED"] < one < places["qsgd:levels=16, q: x 2, HOLDS"]

@@ -5,8 +5,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from gpu_validation.reporting.overview import COLOURS, headline, overview_svg, tightest, wrapped
-from gpu_validation.verdicts.verdict import Comparison, Verdict
+from gpu_validation.reporting.console import headline, outcome_table
+from gpu_validation.reporting.overview import COLOURS, STYLE, overview_svg, question, tightest, wrapped
+from gpu_validation.verdicts.verdict import Comparison, Outcome, Verdict
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -40,11 +41,11 @@ def bars(svg):
 def test_every_theorem_and_operator_has_a_bar_of_its_verdicts_by_their_shares():
     first, *others = bars(overview_svg(ROWS))
     ((words, parts),) = first.items()
-    assert words == "2 HOLDS, 1 INCONCLUSIVE, 1 OUT_OF_SCOPE"
+    assert words == "2 evidence, 1 inconclusive, 1 not covered"
     whole = sum(width for _, width in parts)
     shares = {fill: width / whole for fill, width in parts}
-    expected = {Verdict.HOLDS: 0.5, Verdict.INCONCLUSIVE: 0.25, Verdict.OUT_OF_SCOPE: 0.25}
-    assert shares == pytest.approx({COLOURS[verdict]: share for verdict, share in expected.items()}, abs=0.01)
+    expected = {Outcome.EVIDENCE: 0.5, Outcome.INCONCLUSIVE: 0.25, Outcome.NOT_COVERED: 0.25}
+    assert shares == pytest.approx({COLOURS[outcome]: share for outcome, share in expected.items()}, abs=0.01)
     assert len(others) == 2
 
 
@@ -56,11 +57,54 @@ def test_the_tightest_judged_inequality_is_the_looseness():
 
 
 def test_a_violation_is_counted_and_turns_the_headline():
-    assert headline(ROWS) == ("0 VIOLATED of 6 comparisons", True)
+    assert headline(ROWS) == ("4 of 6 comparisons are evidence; 0 VIOLATED", True)
     words, is_good = headline([*ROWS, row(verdict=Verdict.VIOLATED)])
-    assert (words, is_good) == ("1 VIOLATED of 7 comparisons", False)
+    assert (words, is_good) == ("4 of 7 comparisons are evidence; 1 VIOLATED", False)
     assert headline([row(verdict=Verdict.VIOLATED, decides=False)])[0].endswith("(timings, which never decide)")
-    assert COLOURS[Verdict.VIOLATED] in str(bars(overview_svg([row(verdict=Verdict.VIOLATED)])))
+    assert COLOURS[Outcome.VIOLATED] in str(bars(overview_svg([row(verdict=Verdict.VIOLATED)])))
+
+
+EVERY_OUTCOME = {
+    Outcome.EVIDENCE: row(),
+    Outcome.SAME_CODE: row(structural=True),
+    Outcome.NO_POWER: row(bound=200.0),
+    Outcome.INCONCLUSIVE: row(verdict=Verdict.INCONCLUSIVE),
+    Outcome.NOT_COVERED: row(verdict=Verdict.OUT_OF_SCOPE),
+    Outcome.VIOLATED: row(verdict=Verdict.VIOLATED),
+}
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_every_outcome_has_its_colour_and_its_column(outcome):
+    found = EVERY_OUTCOME[outcome]
+    assert found.outcome is outcome
+    ((_, parts),) = bars(overview_svg([found]))[0].items()
+    assert [fill for fill, _ in parts] == [COLOURS[outcome]]
+    counts = [column._cells[0] for column in outcome_table([found]).columns[1:]]
+    assert counts == [str(int(each is outcome)) for each in Outcome]
+
+
+def test_rows_stand_under_the_question_that_they_answer():
+    rows = [
+        row(theorem="a", unit="s"),
+        row(theorem="b", unit="byte"),
+        row(),
+        row(theorem="c", unit="bit"),
+        row(theorem=""),
+    ]
+    shown = [text for _, _, text in texts(overview_svg(rows))]
+    questions = [question(each) for each in (rows[3], rows[2], rows[1], rows[4], rows[0])]
+    assert len(set(questions)) == 5
+    assert [text for text in shown if text in questions] == questions
+    for each, name in ((rows[0], "a"), (rows[1], "b"), (rows[3], "c")):
+        assert shown.index(question(each)) < shown.index(name)
+
+
+def test_the_picture_of_six_operators_fits_a_window_of_1100_pixels():
+    svg = ElementTree.fromstring(overview_svg([row(f"operator_{n}") for n in range(6)]))
+    assert float(svg.get("width")) <= 1100
+    assert "max-width:100%" in STYLE
+    assert "prefers-color-scheme:dark" in STYLE
 
 
 def test_no_name_is_lost_in_wrapping():

@@ -11,7 +11,7 @@ from gpu_validation.verdicts.verdict import Comparison, Verdict
 
 def row(number, verdict=Verdict.HOLDS):
     operator = ("qsgd:levels=16", "identity", "scaled_sign")[number % 3]
-    return Comparison(operator, "bits", float(number), (0.0, 1.0), 3.0, "upper", verdict, "", f"theorem {number % 20}")
+    return Comparison(operator, "bits", float(number), (2.0, 2.9), 3.0, "upper", verdict, "", f"theorem {number % 20}")
 
 
 GOOD = [row(number) for number in range(300)]
@@ -53,9 +53,9 @@ def test_on_a_phone_the_verdicts_by_operator_stand_on_the_first_screen(opened):
     assert box["x"] + box["width"] <= 390
     cells = [line.split("\t") for line in table.inner_text().splitlines()[1:]]
     assert cells == [
-        ["qsgd:levels=16", "100", "1", "0", "0"],
-        ["identity", "100", "0", "1", "0"],
-        ["scaled_sign", "100", "0", "0", "0"],
+        ["qsgd:levels=16", "100", "0", "0", "0", "0", "1"],
+        ["identity", "100", "0", "0", "1", "0", "0"],
+        ["scaled_sign", "100", "0", "0", "0", "0", "0"],
     ]
     desktop = opened(BAD).locator(".by-operator").bounding_box()
     assert desktop["width"] * desktop["height"] <= 4, "there the picture says it"
@@ -67,8 +67,8 @@ def test_no_violation_is_green_and_one_is_not(opened):
         return page.locator(".verdict").evaluate("e => getComputedStyle(e).color")
 
     good, bad = opened(GOOD), opened(BAD)
-    assert good.locator(".verdict").inner_text() == "0 VIOLATED of 300 comparisons"
-    assert bad.locator(".verdict").inner_text() == "1 VIOLATED of 302 comparisons"
+    assert good.locator(".verdict").inner_text() == "300 of 300 comparisons are evidence; 0 VIOLATED"
+    assert bad.locator(".verdict").inner_text() == "300 of 302 comparisons are evidence; 1 VIOLATED"
     assert colour(good) == "rgb(0, 105, 74)"
     assert colour(bad) == "rgb(179, 38, 30)"
     assert bad.locator("li").all_inner_texts()[0].startswith("qsgd:levels=16 violates its theorem 0: bits measured 300")
@@ -110,7 +110,7 @@ def test_on_paper_only_what_is_open_is_printed(opened):
 
 def test_violations_stand_before_the_details_and_their_absence_is_good():
     good, bad = (report(PRESET, [], rows, "", "here") for rows in (GOOD, BAD))
-    assert '<p class="verdict good">0 VIOLATED of 300 comparisons</p>' in good
-    assert '<p class="verdict VIOLATED">1 VIOLATED of 302 comparisons</p>' in bad
+    assert '<p class="verdict good">300 of 300 comparisons are evidence; 0 VIOLATED</p>' in good
+    assert '<p class="verdict VIOLATED">300 of 302 comparisons are evidence; 1 VIOLATED</p>' in bad
     assert bad.index("violates its theorem 0") < bad.index("<details>")
     assert "violates its" not in good
