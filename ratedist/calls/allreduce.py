@@ -19,7 +19,7 @@ from ..model.compressors import compressor_of, operator_of
 from ..model.travel import DENSE_BITS, Travel, in_two_shots, stated_bits, travel
 from ..model.trivial import vacuous
 from ..numbers import real, whole
-from ..records import plain
+from ..records import Answer, Answered, plain
 from .call import REQUIRED, Argument, Call, Coding, Command, Number, Route, Specification, Text
 from .shared import CODEC_PARTS
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from operators import Operator
     from operators.summed import Summed
 
+EXCHANGE_WORDS = {"two_shot": "in two shots", "gather": "gathered", "sum": "summed on the way"}
 ALIKE = 1.01  # lengths that differ by less differ by headers
 EXCHANGES = ("auto", "gather", "two_shot")
-BANDWIDTH_BIT_PER_S, LATENCY_S = 1e10, 50e-6  # of a link of which nothing is said
 
 
 @dataclass(frozen=True)
-class AllReduce:
+class AllReduce(Answered):
     """One averaging of m vectors of d coordinates.
 
     Parameters
@@ -71,6 +71,8 @@ class AllReduce:
         What this exchange receives a coordinate with long ideal blocks at this nmse; None where it says nothing.
     theorem : str
         Behind the error.
+    assumed : tuple of str, optional
+        What the caller did not state, with the values that were taken.
     """
 
     operator: str
@@ -89,6 +91,40 @@ class AllReduce:
     limit_bits: float | None
     ideal_bits: float | None
     theorem: str
+    assumed: tuple[str, ...] = ()
+
+    def answer(self) -> Answer:
+        """Return what one averaging takes, sends and errs."""
+        d, sent = self.d, self.sent_bits / self.d
+        way = EXCHANGE_WORDS.get(self.exchange, self.exchange)
+        back = f", {self.returned} back" if self.returned and self.returned != self.operator else ""
+        coding = self.encode_s + self.decode_s
+        error = (
+            ""
+            if self.nmse is None or self.is_vacuous
+            else (f"at most {self.nmse:.4g} |mean|^2 for independent vectors, {self.aligned_nmse:.4g} for equal")
+        )
+        limit = (
+            ""
+            if self.limit_bits is None
+            else (f"{self.limit_bits:.4g} bits received per coordinate; this is {self.gap_bits:.4g} above it")
+        )
+        ideal = self.ideal_bits is not None and self.limit_bits is not None
+        facts = {
+            "exchange": f"{self.operator} {way}{back}",
+            "error": self.remark if self.is_vacuous else error,
+            "limit": limit,
+            "ideal blocks": f"{self.ideal_bits - self.limit_bits:.4g} above it on this way" if ideal else "",  # type: ignore[operator]
+            "theorem": self.theorem,
+        }
+        times = self.dense_bits / self.sent_bits if self.sent_bits else 1.0
+        return Answer(
+            f"{self.seconds:.4g} s (links {self.communicate_s:.4g}, coding {coding:.4g}): "
+            f"{sent:.4g} bits sent per coordinate, {times:.3g} x fewer than binary32.",
+            facts,
+            assumed=self.assumed,
+            evidence={"bits": f"binary32 in a ring sends {self.dense_bits / d:.4g} per coordinate"},
+        )
 
     @property
     def seconds(self) -> float:
@@ -170,12 +206,9 @@ def allreduce(
     if workers < 2:
         raise ValueError(f"m must satisfy m >= 2; got m = {workers}: nothing is exchanged by one worker")
     has_link = bandwidth_bit_per_s is not None or latency_s is not None
-    bandwidth_bit_per_s = BANDWIDTH_BIT_PER_S if bandwidth_bit_per_s is None else bandwidth_bit_per_s
-    cluster = Cluster(
-        workers=workers,
-        bandwidth_bit_per_s=real("bandwidth_bit_per_s", bandwidth_bit_per_s),
-        latency_s=LATENCY_S if latency_s is None else real("latency_s", latency_s),
-    )
+    links: dict[str, Any] = {"bandwidth_bit_per_s": bandwidth_bit_per_s, "latency_s": latency_s}
+    stated = {name: real(name, value) for name, value in links.items() if value is not None}
+    cluster = Cluster(workers=workers, **stated)
     coded = checked_codecs("free" if codec is None else codec)
     first = compressor_of(operator)
     if isinstance(first, Summed):
@@ -270,7 +303,13 @@ def _answered(
         limit_bits=None if judged is None else mean_received_rate(m=m, nmse=judged),
         ideal_bits=None if judged is None or way.exchange == "sum" else rate(m=m, nmse=judged),
         theorem=theorem,
+        assumed=(*_links_not_said(cluster), *(("free codecs",) if coded == FREE else ())),
     )
+
+
+def _links_not_said(cluster: Cluster) -> tuple[str, ...]:
+    """Return the links that were taken; steps are not part of an averaging."""
+    return cluster.with_parts(step_s=cluster.step_s, compute=cluster.compute).assumed()
 
 
 def _errors(way: Travel, m: int) -> tuple[float | None, float | None, str]:
@@ -287,12 +326,6 @@ def _errors(way: Travel, m: int) -> tuple[float | None, float | None, str]:
     stages = {"omega1": way.claim.omega, "omega2": way.second.omega, "square_of_mean": 1}
     first, second = (two_shot_error(**stages, **at_point) for at_point in (independent, equal))
     return first, second, two_shot_error.name
-
-
-def _show(result: AllReduce) -> Any:
-    from ..tables import allreduce as table
-
-    return table(result)
 
 
 def _run(codec: list[str] | None = None, **given: Any) -> AllReduce:
@@ -324,7 +357,6 @@ CALL = Call(
             "--d 1e6 --m 8 --operator shared_scale:12,block=256",
         ),
         run=_run,
-        show=_show,
     ),
     route=Route(
         arguments=ARGUMENTS,

@@ -65,7 +65,7 @@ def bits_lower_bound(*, d: Any, omega: Any = None, alpha: Any = None) -> Quantit
     bound, name, value = (unbiased_bits, "omega", omega) if alpha is None else (contractive_bits, "alpha", alpha)
     given = {"d": read("d", d), name: read(name, value)}
     advised = _advised(name, given[name])
-    return evaluate_read(bound, given, _advice(name, given[name], advised), advised)
+    return evaluate_read(bound, given, _advice(name, given[name], advised), advised, **_said(name, given[name]))
 
 
 def _advised(name: str, value: str | np.ndarray) -> tuple[Advised, ...]:
@@ -78,6 +78,19 @@ def _advised(name: str, value: str | np.ndarray) -> tuple[Advised, ...]:
     short = f"{level:.12g}"
     text = short if least <= float(short) <= most else repr(level)
     return (Advised("gap", {"op": f"{family}={text}"}, yours=("x",)),)
+
+
+def _said(name: str, value: str | np.ndarray) -> dict[str, Any]:
+    """Return the verdict, and for whom it holds."""
+    member = "unbiased" if name == "omega" else "contractive"
+    if isinstance(value, np.ndarray):
+        return {"verdict": f"{{value}} in the longest message of any {member} compressor."}
+    rate = limit_rate(float(Fraction(value)), unbiased=name == "omega")
+    facts = {
+        "holds for": f"every {member} compressor with E|C(x) - x|^2 <= {name} |x|^2",
+        "about": "the longest message; over Gaussian x the mean has the same limit",
+    }
+    return {"verdict": f"{{value}}: {rate:.3g} per coordinate, {_against_binary32(rate)}.", "facts": facts}
 
 
 def _advice(name: str, value: str | np.ndarray, advised: tuple[Advised, ...]) -> str:
@@ -99,12 +112,6 @@ def _against_binary32(rate: float) -> str:
     return f"{ratio:.3g} times fewer than binary32" if ratio >= 1 else f"{1 / ratio:.3g} times more than binary32"
 
 
-def _show(result: Any) -> Any:
-    from ..tables import quantity
-
-    return quantity(result)
-
-
 ARGUMENTS = (
     Argument("d", Numbers(), REQUIRED),
     Argument("omega", Numbers(), control=Control("Distortion", "ω", decades=(-3, 4))),
@@ -119,7 +126,6 @@ CALL = Call(
         arguments=ARGUMENTS,
         examples=("--d 1e3 --omega 1 --json", "--d 1e9 --omega 1", "--d 25600000 --alpha 0.1 0.01"),
         run=bits_lower_bound,
-        show=_show,
     ),
     route=Route(
         arguments=ARGUMENTS,

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..records import Answer
 
 REQUIRED: Any = object()  # the default of an argument that must be given
 MOST_BYTES = 1 << 16  # of a request
@@ -217,8 +220,8 @@ class Command:
         What may follow the name of the command; --help shows them, and the tests run them.
     run : callable
         From the arguments by keyword to a result; imports what computes it when it is called.
-    show : callable
-        From the result to what rich prints, or None.
+    show : callable, optional
+        From the result to an answer, a text that is printed as it is, or None.
     record : callable, optional
         From the result to what --json prints.
     ok : callable, optional
@@ -230,7 +233,7 @@ class Command:
     arguments: tuple[Argument, ...]
     examples: tuple[str, ...]
     run: Callable[..., Any]
-    show: Callable[[Any], Any]
+    show: Callable[[Any], Answer | str | None] = lambda result: result.answer()
     record: Callable[[Any], Any] = lambda result: result
     ok: Callable[[Any], bool] = lambda result: True
     takes_symbols: bool = False

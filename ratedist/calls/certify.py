@@ -9,7 +9,7 @@ from bounds import all_bounds
 
 from ..model.evaluation import catalogue_bound, evaluate, require_setting
 from ..numbers import Number, Numbers
-from ..records import Quantities, Quantity
+from ..records import Answer, Quantities, Quantity, Table
 from .call import REQUIRED, Argument, Call, Command, Flag, Point, Route, Text
 from .shared import SETTING
 
@@ -74,9 +74,12 @@ def _run(theorem: str | None, list: bool, setting: Iterable[str] | None, **at: A
 
 
 def _show(result: Any) -> Any:
-    from ..tables import quantity, theorems
-
-    return theorems(result) if isinstance(result, list) else quantity(result)
+    if not isinstance(result, list):
+        return result.answer()
+    rows = tuple((row["theorem"], row["status"], " ".join(row["symbols"])) for row in result)
+    table = Table(("theorem", "status", "symbols"), rows, left=frozenset({"status", "symbols"}))
+    says = {row["theorem"]: row["says"] for row in result}
+    return Answer(f"{len(rows)} theorems; --explain says what each bounds.", tables=(table,), evidence=says)
 
 
 def _answer(theorem: str, at: Mapping[str, Any], setting: Iterable[str] | None = None) -> Any:

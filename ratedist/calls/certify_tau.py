@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from .. import numbers
+from ..model.constants import LEFT_OUT
 from ..model.curvature import Curvature
 from ..model.trivial import gradient_limit, vacuous
 from ..numbers import read, whole
+from ..records import Answer, Answered, Table, number_text
 from .call import REQUIRED, Argument, Call, Command, Number, Numbers, Route, Text
 
 TAUS = (1, 2, 4, 8, 12, 16)
@@ -23,7 +25,7 @@ NEEDS = {"eta", "gap", "sigma2", "workers"}
 
 
 @dataclass(frozen=True)
-class CertifiedTau:
+class CertifiedTau(Answered):
     """The number of local steps with the least certified worst case.
 
     Parameters
@@ -42,6 +44,8 @@ class CertifiedTau:
         does not exist is None.
     about : str
         What the values are.
+    assumed : tuple of str, optional
+        What the caller did not state, with the values that were taken.
     missing : tuple of dict, optional
         For every value that is None its "tau", its name as "value", and as "why" the condition that fails, with its
         value; likewise for every value that says nothing, because the start is as good.
@@ -54,12 +58,40 @@ class CertifiedTau:
     rows: tuple[dict[str, Any], ...]
     about: str
     missing: tuple[dict[str, Any], ...] = ()
+    assumed: tuple[str, ...] = ()
+
+    def answer(self) -> Answer:
+        """Return the number of local steps with the least certified worst case."""
+        every = "every step" if self.tau == 1 else f"every {self.tau} steps"
+        proved = "proved minimax optimal" if self.is_minimax else "least certified bound"
+        names = tuple(self.rows[0])
+        rows = tuple(tuple(_cell(name, row[name]) for name in names) for row in self.rows)
+        others = ", ".join(map(str, self.taus))
+        lost = [f"{row['value']} at tau = {row['tau']}: {row['why']}" for row in self.missing]
+        return Answer(
+            f"Average {every} at eta = {self.eta:g}: {proved} of those tried.",
+            {
+                "may turn": f"a better proof could choose among tau = {others}" if len(self.taus) > 1 else "",
+                "values": self.about,
+                "no value": f"{lost[0]}{f' (and {len(lost) - 1} more)' * (len(lost) > 1)}" if lost else "",
+            },
+            (Table(names, rows),),
+            left_out=LEFT_OUT,
+            assumed=self.assumed,
+            evidence={"no value": lost},
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values."""
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
         listed = {name: [dict(row) for row in fields[name]] for name in ("rows", "missing")}
-        return fields | {"taus": list(self.taus)} | listed
+        return fields | {"taus": list(self.taus), "assumed": list(self.assumed)} | listed
+
+
+def _cell(name: str, value: float | None) -> str:
+    if value is None:
+        return "none"
+    return number_text(value) if name in ("tau", "rounds") else f"{value:.6g}"
 
 
 def certify_tau(
@@ -138,12 +170,21 @@ def certify_tau(
                 f"with zeta2 there is no noise and a grid of rates; got {', '.join(sorted(present))} as well"
             )
         scale = _exact("L", L) * _exact("R0", R0)
-        return _short(common, _exact("heterogeneity", zeta2) / scale**2, scale, taus or SHORT_TAUS, L, R0)
+        certified = _short(common, _exact("heterogeneity", zeta2) / scale**2, scale, taus or SHORT_TAUS, L, R0)
+        default = (*_defaults(step_s=step_s, L=L, R0=R0), "convex F_i")
+        return replace(certified, assumed=default if taus is not None else (*default, f"tau in {SHORT_TAUS}"))
     if present != NEEDS:
         missing = ", ".join(sorted(NEEDS - present))
         raise ValueError(f"certify_tau needs zeta2, or all of eta, gap, sigma2, workers; missing: {missing}")
     problem = common | {name: _exact(name, given[name]) for name in ("eta", "gap", "sigma2")} | {"L": _exact("L", L)}
-    return _noisy(problem, whole("m", workers), _rho(curvature), taus or TAUS)
+    certified = _noisy(problem, whole("m", workers), _rho(curvature), taus or TAUS)
+    default = (*_defaults(step_s=step_s, L=L), *(("convex F",) if curvature == "convex" else ()))
+    return replace(certified, assumed=default if taus is not None else (*default, f"tau in {TAUS}"))
+
+
+def _defaults(**given: Any) -> tuple[str, ...]:
+    """Return the arguments that are 1, which is their default."""
+    return tuple(f"{name} = 1" for name, value in given.items() if value == 1)
 
 
 def _exact(name: str, value: Any) -> Fraction:
@@ -206,12 +247,6 @@ def _noisy(problem: dict[str, Fraction], m: int, rho: Fraction, taus: Sequence[i
     )
 
 
-def _show(result: CertifiedTau) -> Any:
-    from ..tables import certified_tau
-
-    return certified_tau(result)
-
-
 def _run(taus: Any = None, **given: Any) -> CertifiedTau:
     return certify_tau(taus=None if taus is None else [whole("tau", tau) for tau in np.atleast_1d(taus)], **given)
 
@@ -248,7 +283,6 @@ CALL = Call(
         arguments=ARGUMENTS,
         examples=("--time_s 1e4 --delay_s 10 --gap 1 --eta 0.05 --sigma2 1 --workers 4 --taus 4 8 12 16",),
         run=_run,
-        show=_show,
     ),
     route=Route(
         arguments=ARGUMENTS,

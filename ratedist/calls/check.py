@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from bounds.claims import Claim, Contractive, Unbiased
 
 from ..model.compressors import operator_of
+from ..records import Answer
 from .call import REQUIRED, Argument, Call, Command, Real, Route, Specification, Text, Whole
 
+MOST_SHOWN = 3  # entries of the vector on which a law failed
+SEVERITY = ("FAIL", "INCONCLUSIVE", "note", "pass")  # the order in which verdicts are shown
+
 if TYPE_CHECKING:
-    from operators.laws import Report
+    from operators.laws import Report, Verdict
     from operators.laws.kit.subject import ClaimSource, Subject, Target
 
 
@@ -87,10 +91,39 @@ def _record(report: Report) -> dict[str, Any]:
     }
 
 
-def _show(report: Report) -> Any:
-    from ..tables import report as report_table
+def answer_of(report: Report) -> Answer:
+    """Return whether a compressor keeps its claim, and what failed.
 
-    return report_table(report)
+    Parameters
+    ----------
+    report : Report
+        Every law's verdict.
+    """
+    from operators.laws import Outcome
+
+    counts = {outcome: sum(v.outcome is outcome for v in report.verdicts) for outcome in Outcome}
+    parts = ", ".join(f"{n} {outcome.value.lower()}" for outcome, n in counts.items() if n)
+    state = "FAILS" if report.failures else "ok" if report.ok else "INCONCLUSIVE" if report.judged else "nothing judged"
+    shown = [v for v in report.verdicts if v.outcome is not Outcome.NOT_APPLICABLE and v.text]
+    shown.sort(key=lambda v: SEVERITY.index(v.outcome.value))
+    facts = {v.law: f"{v.outcome.value}: {v.text}{_place(v)}" for v in shown}
+    return Answer(
+        f"{report.subject}: {state} ({parts}).",
+        facts,
+        follow_up="" if report.judged else "state what it is: --omega X (unbiased) or --alpha X (contractive)",
+        evidence={"laws": [str(v).strip() for v in report.verdicts], "again": report.reproduce},
+    )
+
+
+def _place(verdict: Verdict) -> str:
+    if verdict.x is None:
+        return ""
+    first = ", ".join(f"{value:.3g}" for value in verdict.x[:MOST_SHOWN])
+    return f" [at {verdict.example}, x = ({first}{', ...' * (verdict.x.size > MOST_SHOWN)}), d = {verdict.x.size}]"
+
+
+def _show(report: Report) -> Any:
+    return answer_of(report)
 
 
 def _answer(op: str, seed: int | None = None) -> dict[str, Any]:

@@ -18,16 +18,18 @@ from bounds.frame import frame
 
 from ..model.sending import compressor_of
 from ..numbers import Vector, refusal
-from ..records import number_text, plain
+from ..records import Answer, Answered, Table, number_text, plain
 from .call import REQUIRED, Argument, Call, Command, Flag, Numbers, Specifications, Text, Whole
-from .measure import DRAWS, Measured, finite_vector, measure
+from .measure import DRAWS, Measured, drawn, evidence_of, finite_vector, measure, of_file
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
     from operators.functions.own import Compressor
 
+NEAR = 0.05  # relative, of bits that are taken to be equal
 RATES = (1.0, 2.0, 4.0)
+SPELLED_RATES = ("1", "2", "4")  # on the command line
 AGAINST = ("tcdq", "eden", "qsgd", "topk")
 FORMATS = (".pdf", ".svg", ".png", ".csv", ".tex")
 LATEX = {letter: f"\\{letter}" for letter in "&%$#_{}"} | {
@@ -83,7 +85,7 @@ class Compared:
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison:
+class Comparison(Answered):
     """Compressors on one vector, in the order in which they were named.
 
     Parameters
@@ -96,17 +98,21 @@ class Comparison:
         Names of the tensors in the file, where the vector comes from one.
     left_out : tuple of str, optional
         Names of the tensors that are not in the vector, with the reason.
+    assumed : tuple of str, optional
+        What the caller did not state, with the values that were taken.
     """
 
     d: int
     rows: tuple[Compared, ...]
     tensors: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the rows as plain values, with the tensors of a file."""
         names = {"tensors": list(self.tensors), "left_out": list(self.left_out)} if self.tensors else {}
-        return names | {"d": self.d, "rows": [row.to_dict() for row in self.rows]}
+        rows = [row.to_dict() for row in self.rows]
+        return names | {"d": self.d, "rows": rows, "assumed": list(self.assumed)}
 
     def to_frame(self) -> DataFrame:
         """Return one row a compressor and number of bits; bits and gaps a coordinate, seconds of one message."""
@@ -171,12 +177,67 @@ class Comparison:
         return file
 
     def __repr__(self) -> str:
-        from rich.console import Console
+        return str(self)
 
-        console = Console(width=100, file=io.StringIO(), highlight=False)
-        with console.capture() as shown:
-            console.print(_show(self))
-        return shown.get().rstrip()
+    def answer(self) -> Answer:
+        """Return which compressor has the smallest error at each number of bits, and where one's own stands."""
+        points = [(self._rate_of(row), row.measured, row) for row in self.rows if row.measured is not None]
+        points.sort(key=lambda point: (point[0], point[1].nmse))
+        best: dict[float, Measured] = {}
+        for _, point, row in points:
+            if row.asked is not None:
+                best.setdefault(row.asked, point)
+        smallest = ", ".join(f"{_family(p)} at {rate:g} bits ({p.nmse:.3g})" for rate, p in best.items())
+        beside = [self._beside_own(point) for _, point, row in points if row.is_own]
+        verdict = (
+            beside[0] if beside else f"Smallest error: {smallest}." if smallest else "Each compressor at its own bits."
+        )
+        remarks = [f"{row.family} at {row.asked:g} bits: {row.remark}" for row in self.rows if row.remark]
+        facts = {
+            "smallest error": smallest if beside else "",
+            "bits of yours": "as the function states them; nothing checks that" if beside else "",
+            "not measured": f"{remarks[0]}{f' (and {len(remarks) - 1} more)' * (len(remarks) > 1)}" if remarks else "",
+        }
+        return Answer(
+            verdict,
+            facts | of_file(self.tensors, self.left_out),
+            (self._table(points),),
+            assumed=self.assumed,
+            evidence=evidence_of([point for _, point, _ in points]) | {"not measured": remarks},
+        )
+
+    def _rate_of(self, row: Compared) -> float:
+        """Return among which compressors a row stands: those of the bits asked for that are nearly its own."""
+        if row.asked is not None:
+            return row.asked
+        bits = 0.0 if row.measured is None else row.measured.bits
+        asked = [other.asked for other in self.rows if other.asked is not None]
+        return min((rate for rate in asked if abs(rate - bits) <= NEAR * rate), default=bits)
+
+    def _beside_own(self, own: Measured) -> str:
+        """Return which compressor has no larger error than the user's own with the fewest bits."""
+        measured = [row.measured for row in self.rows if row.measured is not None and row.measured is not own]
+        better = [point for point in measured if point.nmse <= own.nmse and point.bits < own.bits]
+        if not better:
+            return f"{own.operator}: no other compressor here has as small an error with fewer bits."
+        least = min(better, key=lambda point: point.bits)
+        return (
+            f"{own.operator} sends {own.bits:.3g} bits; {_family(least)} makes no larger error with {least.bits:.3g}."
+        )
+
+    def _table(self, points: Sequence[tuple[float, Measured, Compared]]) -> Table:
+        has_source = any(row.source_gap is not None for row in self.rows)
+        rows = []
+        for _, point, row in points:
+            gaps = [point.gap, row.source_gap] if has_source else [point.gap]
+            texts = ["" if gap is None else f"{gap:.3f}" for gap in gaps]
+            seconds = "" if row.seconds is None else f"{1e3 * row.seconds:.3g}"
+            name = f"{point.operator} (yours)" if row.is_own else point.operator
+            rows.append((name, f"{point.bits:.3f}", f"{point.nmse:.3g}", *texts, point.kind, seconds))
+        gaps_named = ("above limit", "above source") if has_source else ("above limit",)
+        columns = ("compressor", "bits", "NMSE", *gaps_named, "claim", "code [ms]")
+        note = f"bits per coordinate, d = {number_text(self.d)}; limit of the class at that error; code here, one core"
+        return Table(columns, tuple(rows), left=frozenset({"claim"}), note=note)
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{name}</th>" for name in COLUMNS)
@@ -245,7 +306,12 @@ def compare(
             rows.append(row)
             if progress is not None:
                 progress(row)
-    return Comparison(vector.size, tuple(rows))
+    default = ("1, 2 and 4 bits per coordinate",) if bits is RATES else ()
+    return Comparison(vector.size, tuple(rows), assumed=(*default, *drawn(draws, seed)))
+
+
+def _family(point: Measured) -> str:
+    return point.operator.partition(":")[0]
 
 
 def require_writable(path: str | Path) -> Path:
@@ -391,19 +457,14 @@ def _cell(value: Any) -> str:
     return "" if value is None else f"{value:.4g}" if isinstance(value, float) else html.escape(str(value))
 
 
-def _show(result: Comparison) -> Any:
-    from ..tables import comparison
-
-    return comparison(result)
-
-
 def _run(
     file: str, subject: str, bits: Any, against: list[str] | None, draws: int, seed: int, source: bool, out: str | None
 ) -> Comparison:
     from ..model.tensor_files import read
     from ..numbers import real
 
-    rates = [real("bits", value) for value in (bits if isinstance(bits, list | tuple) else [bits])]
+    asked = bits if isinstance(bits, list | tuple) else [bits]
+    rates = RATES if bits is SPELLED_RATES else [real("bits", value) for value in asked]
     named = [subject, *(against if against is not None else (name for name in AGAINST if name != subject))]
     if out is not None:
         require_writable(out)
@@ -445,7 +506,7 @@ CALL = Call(
                 help="a .npy array, or a .npz, .pt or .safetensors file of tensors",
                 positional=True,
             ),
-            Argument("bits", Numbers(), ("1", "2", "4"), help="bits a coordinate (default: 1 2 4)"),
+            Argument("bits", Numbers(), SPELLED_RATES, help="bits a coordinate (default: 1 2 4)"),
             Argument("against", Specifications(), help="families to compare with (default: tcdq eden qsgd topk)"),
             Argument("draws", Whole(), DRAWS, help="messages of each (default: 3)"),
             Argument("seed", Whole(), 0, help="of their randomness (default: 0)"),
@@ -454,6 +515,5 @@ CALL = Call(
         ),
         examples=("tcdq gradient.npy --against eden qsgd --bits 1 2", "my_compressor:halve gradient.npy --bits 2"),
         run=_run,
-        show=_show,
     ),
 )

@@ -21,7 +21,7 @@ from bounds.theorems import (
 
 from .. import numbers
 from ..model.cluster import Cluster, Exchange, checked_cluster
-from ..model.constants import Uncertain, Uncertains, between, read_constants, uncertain_statement
+from ..model.constants import LEFT_OUT, Uncertain, Uncertains, between, read_constants, uncertain_statement
 from ..model.curvature import Curvature, is_convex, rho_of
 from ..model.evaluation import enclose, spread, statement_of
 from ..model.trivial import gradient_limit, vacuous
@@ -36,6 +36,8 @@ THEOREMS = {  # whether F is convex, whether changes are compressed
     (True, False): pasgd_convex_sharp_wall_clock,
     (True, True): pasgd_compressed_convex_wall_clock,
 }
+
+VERDICT = "{{value}} after {time_s:g} s with tau = {tau}: the mean of E|grad F|^2 over the local steps."
 
 
 @overload
@@ -151,6 +153,7 @@ def error_bound(
     def one(at: dict[str, str]) -> Quantity:
         stated = replace(statement, at=at | {"cluster": cluster})
         interval = _error_interval(bound, cluster, at)
+        stated = replace(stated, verdict=VERDICT.format(time_s=real("time_s", at["time_s"]), tau=at["tau"]))
         if not uncertain:
             stated = _said_of_start(stated, float(interval.hi), at)
             return Quantity(float(interval.hi), statement=stated, interval=interval)
@@ -180,6 +183,8 @@ def _error_statement(
         assumptions=(*statement.assumptions, rounds),
         at={**given, "cluster": cluster},
         function=function,
+        assumed=cluster.assumed(),
+        left_out=LEFT_OUT,
     )
     return uncertain_statement(statement, uncertain)
 
@@ -216,12 +221,6 @@ def _text(value: float | Fraction) -> str:
     return str(value) if isinstance(value, Fraction) else repr(float(value))
 
 
-def _show(result: Any) -> Any:
-    from ..tables import quantity
-
-    return quantity(result)
-
-
 L, SIGMA2, GAP = (Argument(name, Numbers(), help=UNCERTAIN) for name in ("L", "sigma2", "gap"))
 ETA, TAU, TIME_S = (Argument(name, Numbers(), REQUIRED) for name in ("eta", "tau", "time_s"))
 OMEGA = Argument("omega", Numbers(), 0)
@@ -237,7 +236,6 @@ CALL = Call(
         arguments=(CLUSTER, ETA, TAU, TIME_S, L, SIGMA2, GAP, *BITS_OR_D, OMEGA, CURVATURE),
         examples=("--workers 16 --step_s 0.08 --L 1 --sigma2 1 --eta 0.05 --gap 1 --tau 8 --time_s 3600 --d 25600000",),
         run=error_bound,
-        show=_show,
     ),
     route=Route(
         arguments=(CLUSTER, L, SIGMA2, ETA, GAP, TAU, TIME_S, *BITS_OR_D, OMEGA, CURVATURE),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from bounds.claims import Claim, NoClaim, Unbiased
 from ..model.compressors import claim_text, limit_rate
 from ..model.sending import compressor_of
 from ..numbers import Vector, refusal
-from ..records import plain
+from ..records import Answer, Answered, Table, number_text, plain
 from .call import REQUIRED, Argument, Call, Command, Specifications, Text, Whole
 
 if TYPE_CHECKING:
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 DRAWS = 3
 MOST_DRAWS = 10_000
+LOWEST_OCTAVE = -5  # below 1/32 bit per coordinate all are compared
+MOST_NAMED = 3  # tensors of a file
+COLUMNS = ("compressor", "bits", "NMSE", "above limit", "claim")
+NOTE = "bits per coordinate, d = {d}; sorted by bits (up to 1, 2, 4, ...), then error"
 ROUNDING = 1e-15  # of the error of the best multiple, which is a difference of numbers near 1
 
 
@@ -52,6 +57,8 @@ class Measured:
     scale : float, optional
         1, or where nothing is claimed the factor on the decoded vector that makes the error least: a receiver may
         multiply at no cost in bits, and an unbiased operator is then held against the limit of unbiased ones.
+    kind : str, optional
+        "unbiased", "contractive" or "none": the class that is claimed.
     """
 
     operator: str
@@ -64,6 +71,7 @@ class Measured:
     limit_of: str = ""
     limit_nmse: float = 0.0
     scale: float = 1.0
+    kind: str = "none"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values."""
@@ -115,20 +123,22 @@ def measure(operator: Compressor, x: Vector, *, draws: int = DRAWS, seed: int = 
         square.append(float(decoded @ decoded) / energy)
     rate, distortion = float(np.mean(bits)), float(np.mean(nmse))
     name = specification(sender)
+    words = claim_text(claim)
+    kind = "none" if isinstance(claim, NoClaim) else "unbiased" if unbiased else "contractive"
     if distortion == 0 or outside:
-        return Measured(name, claim_text(claim), rate, distortion, None, None, None, limit_of=outside)
+        return Measured(name, words, rate, distortion, None, None, None, limit_of=outside, kind=kind)
     scale = 1.0
     if isinstance(claim, NoClaim) and sum(along) > 0:
         scale = sum(along) / sum(square)
     judged = nmse if scale == 1 else [1 - 2 * scale * a + scale**2 * s for a, s in zip(along, square, strict=True)]
     limit_nmse = float(np.mean(judged))
     if limit_nmse <= ROUNDING:
-        return Measured(name, claim_text(claim), rate, distortion, None, None, None, scale=scale)
+        return Measured(name, words, rate, distortion, None, None, None, scale=scale, kind=kind)
     gaps = [b - limit_rate(e, unbiased=unbiased) for b, e in zip(bits, judged, strict=True) if e > ROUNDING]
     limit = limit_rate(limit_nmse, unbiased=unbiased)
     ends = min(gaps), max(gaps)
-    words = _limit_words(claim, limit_nmse, scale)
-    return Measured(name, claim_text(claim), rate, distortion, limit, rate - limit, ends, words, limit_nmse, scale)
+    where = _limit_words(claim, limit_nmse, scale)
+    return Measured(name, words, rate, distortion, limit, rate - limit, ends, where, limit_nmse, scale, kind)
 
 
 def _limit_words(claim: Claim, at: float, scale: float) -> str:
@@ -163,8 +173,50 @@ def finite_vector(x: Vector) -> np.ndarray:
     return vector
 
 
+def octave(bits: float) -> int:
+    """Return to which power of two bits per coordinate are rounded up: those of one octave are compared.
+
+    Parameters
+    ----------
+    bits : float, bits
+        Per coordinate.
+    """
+    return math.ceil(math.log2(bits)) if bits > 2.0**LOWEST_OCTAVE else LOWEST_OCTAVE
+
+
+def of_file(tensors: Sequence[str], left_out: Sequence[str]) -> dict[str, str]:
+    """Return the tensors of a file as facts of an answer; none without a file.
+
+    Parameters
+    ----------
+    tensors, left_out : sequence of str
+        Names of those that were read, and of the others with the reason.
+    """
+    return {"read": _listed(tensors), "not read": _listed(left_out)}
+
+
+def _listed(names: Sequence[str]) -> str:
+    first = ", ".join(" ".join(name.split()) for name in names[:MOST_NAMED])
+    return first if len(names) <= MOST_NAMED else f"{first} and {len(names) - MOST_NAMED} more"
+
+
+def evidence_of(points: Sequence[Measured]) -> dict[str, str | Sequence[str]]:
+    """Return what each compressor claims and which limit it is held against.
+
+    Parameters
+    ----------
+    points : sequence of Measured
+        What was measured.
+    """
+    return {
+        "claims": [f"{point.operator}: {point.claim}" for point in points],
+        "limits": [f"{point.operator}: {point.limit_of}" for point in points if point.limit_of],
+        "above limit": "bits - limit; the limit is that of the class at the error in the list above",
+    }
+
+
 @dataclass(frozen=True)
-class _OfFile:
+class _OfFile(Answered):
     """The operators on the vector of a file."""
 
     file: str
@@ -173,6 +225,30 @@ class _OfFile:
     d: int
     draws: int
     operators: list[Measured]
+    assumed: tuple[str, ...] = ()
+
+    def answer(self) -> Answer:
+        """Return which compressor has the smallest error at how many bits."""
+        points = sorted(self.operators, key=lambda point: (octave(point.bits), point.nmse))
+        best: dict[int, Measured] = {}
+        for point in points:
+            best.setdefault(octave(point.bits), point)
+        shown = {
+            f"up to {2.0**power:g}": f"{point.operator} ({point.bits:.3g} bits, NMSE {point.nmse:.3g})"
+            for power, point in best.items()
+        }
+        rows = tuple(
+            (p.operator, f"{p.bits:.3f}", f"{p.nmse:.3g}", "" if p.gap is None else f"{p.gap:.3f}", p.kind)
+            for p in points
+        )
+        single = len(shown) == 1
+        return Answer(
+            f"Smallest error: {next(iter(shown.values()))}." if single else "Smallest error by bits per coordinate:",
+            ({} if single else shown) | of_file(self.tensors, self.left_out),
+            (Table(COLUMNS, rows, left=frozenset({"claim"}), note=NOTE.format(d=number_text(self.d))),),
+            assumed=self.assumed,
+            evidence=evidence_of(self.operators) | of_file(self.tensors, self.left_out),
+        )
 
 
 def _run(file: str, operators: list[str] | None, draws: int, seed: int) -> _OfFile:
@@ -184,13 +260,22 @@ def _run(file: str, operators: list[str] | None, draws: int, seed: int) -> _OfFi
     x = finite_vector(content.vector)
     asked: Sequence[str | Operator] = operators or [cls.examples()[0] for cls in all_operators().values()]
     measured = [measure(operator, x, draws=draws, seed=seed) for operator in asked]
-    return _OfFile(shown(file), content.read, content.left_out, x.size, draws, measured)
+    kinds = () if operators else ("one compressor of every kind",)
+    return _OfFile(
+        *(shown(file), content.read, content.left_out, x.size, draws, measured),
+        assumed=(*kinds, *drawn(draws, seed)),
+    )
 
 
-def _show(result: _OfFile) -> Any:
-    from ..tables import measured
+def drawn(draws: int, seed: int) -> tuple[str, ...]:
+    """Return the defaults that a measurement has taken.
 
-    return measured(result.operators, result.d, result.tensors, result.left_out)
+    Parameters
+    ----------
+    draws, seed : int
+        Of the measurement.
+    """
+    return (f"{DRAWS} messages each",) * (draws == DRAWS) + ("seed 0",) * (seed == 0)
 
 
 CALL = Call(
@@ -213,6 +298,5 @@ CALL = Call(
         ),
         examples=("gradient.npy --operators tcdq:omega=1 qsgd:4 topk:0.01",),
         run=_run,
-        show=_show,
     ),
 )

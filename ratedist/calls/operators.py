@@ -11,6 +11,7 @@ from bounds.claims import NoClaim, Unbiased
 from .. import numbers
 from ..model.compressors import claim_text, class_limit, operator_of
 from ..numbers import refusal, whole
+from ..records import Answer, Answered, Table, number_text
 from .call import Argument, Call, Command, Number, Route
 
 if TYPE_CHECKING:
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from operators.outside import Announced
 
 MOST_COORDINATES = 10**12
+DIMENSION = 10**6
+COLUMNS = ("compressor", "class", "constant", "bits", "limit", "randomness")
+NOTE = "constant: omega (unbiased) or alpha; bits, and limit of the class: per coordinate"
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Catalogue:
+class Catalogue(Answered):
     """Every compressor, by name, at dimension d.
 
     Parameters
@@ -83,6 +87,22 @@ class Catalogue:
         """Return the entries as plain values."""
         return {"d": self.d, "operators": [entry.to_dict() for entry in self.entries]}
 
+    def answer(self) -> Answer:
+        """Return the compressors at one dimension."""
+        rows = []
+        for entry in self.entries:
+            bits, limit = ("" if v is None else f"{v / self.d:.4g}" for v in (entry.bits, entry.limit))
+            constant = "" if entry.constant is None else f"{entry.constant:.4g}"
+            rows.append((entry.operator, entry.kind, constant, bits, limit, entry.randomness))
+        outside = [f"{entry.operator}: {entry.origin}" for entry in self.entries if entry.origin != "ratedist"]
+        return Answer(
+            f"{len(rows)} compressors at d = {number_text(self.d)}.",
+            {"of others": ", ".join(outside)},
+            (Table(COLUMNS, tuple(rows), left=frozenset({"class", "randomness"}), note=NOTE),),
+            assumed=("d = 1 000 000",) if self.d == DIMENSION else (),
+            evidence={"claims": [f"{entry.operator}: {entry.claim}" for entry in self.entries]},
+        )
+
     def __repr__(self) -> str:
         width = max(len(e.operator) for e in self.entries)
         shown = ((e, e.summary if e.origin == "ratedist" else f"{e.summary} ({e.origin})") for e in self.entries)
@@ -99,7 +119,7 @@ class Catalogue:
         return f"<table><tr>{head}</tr>{rows}</table>"
 
 
-def operators(*, d: numbers.Number = 10**6) -> Catalogue:
+def operators(*, d: numbers.Number = DIMENSION) -> Catalogue:
     """Return the catalogue: each compressor's parameters, claim, message length and limit at dimension d.
 
     Parameters
@@ -165,18 +185,12 @@ def _entry(operator: Operator, d: int) -> Entry:
     )
 
 
-def _show(result: Catalogue) -> Any:
-    from ..tables import catalogue
-
-    return catalogue(result)
-
-
-D = Argument("d", Number(), "1e6", help="dimension (default: 1e6)")
+D = Argument("d", Number(), DIMENSION, help="dimension (default: 1e6)")
 CALL = Call(
     name="operators",
     summary="the catalogue of compressors",
     place=7,
     function=operators,
-    command=Command(arguments=(D,), examples=("--d 1e6",), run=operators, show=_show),
+    command=Command(arguments=(D,), examples=("--d 1e6",), run=operators),
     route=Route(arguments=(D,), run=operators, about="The catalogue of compressors at dimension d.", stated=False),
 )

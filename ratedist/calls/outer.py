@@ -23,13 +23,15 @@ from bounds.frame import frame
 from .. import numbers
 from ..model.outer_defaults import DEFAULTS
 from ..numbers import real, refusal, whole
-from ..records import plain
+from ..records import Answer, Answered, Table, plain
 from .call import REQUIRED, Argument, Call, Command, Control, Number, Numbers, Route, Text
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 Merge = Literal["blocking", "overwrite", "delayed", "eager", "corrected"]
+WORKERS = 4
+NOISE = "error: of a round; noise: over that of plain blocking averages in the same direction"
 MOMENTA = (0.0, 0.5, 0.9)
 MOST_STEPS = 10**6  # of a round
 MOST_MOMENTA = 64
@@ -41,7 +43,7 @@ MODEL = (
 
 
 @dataclass(frozen=True)
-class OuterAdvice:
+class OuterAdvice(Answered):
     """What one round of local steps lets an outer step do, on quadratics.
 
     Parameters
@@ -64,6 +66,8 @@ class OuterAdvice:
         known, "noise" where nothing is stationary.
     about : str
         What the model is.
+    assumed : tuple of str, optional
+        What the caller did not state, with the values that were taken.
     """
 
     merge: str
@@ -74,6 +78,41 @@ class OuterAdvice:
     best: dict[str, Any]
     rows: tuple[dict[str, Any], ...]
     about: str = MODEL
+    assumed: tuple[str, ...] = ()
+
+    def answer(self) -> Answer:
+        """Return which outer step is best on quadratics, and which rates are stable there."""
+        best, asked = self.best, next((row for row in self.rows if row["name"] == "asked"), None)
+        step = f"outer rate {best['lr']:.4g} with momentum {best['momentum']:.4g}"
+        if asked is None:
+            verdict = f"Fastest on quadratics: {step}, error {_fate(best)} a round."
+        else:
+            verdict = f"The step asked about {asked['fate']} on quadratics: error {_fate(asked)} a round."
+        names = ("outer step", "rate", "momentum", "merge", "error", "noise")
+        rows = tuple(
+            (row["name"], f"{row['lr']:.4g}", f"{row['momentum']:.4g}", row["merge"], _fate(row), _noise(row))
+            for row in (best, *self.rows)
+        )
+        limits = ", ".join(f"{row['lr']:.4g} at {row['momentum']:.4g}" for row in self.limits)
+        return Answer(
+            verdict,
+            {
+                "fastest": "" if asked is None else f"{step}: error {_fate(best)} a round",
+                "stable below": f"{limits} (rate at Nesterov momentum)",
+                "proved": "no theorem: exact on quadratics with the same data, at 33 curvatures",
+            },
+            (Table(names, rows, left=frozenset({"merge", "error"}), note=NOISE),),
+            left_out="networks, Adam or momentum inside, data that differ, several merges in flight",
+            assumed=self.assumed,
+            evidence={
+                "valid for": self.about,
+                "merge": f"{self.merge}, {self.delay} steps in flight",
+                "a round": f"takes {self.h_min:.4g} (flattest direction) to {self.h_max:.4g} (steepest) of an error",
+                "noise": "largest over the directions",
+                "looked at": "33 curvatures from mu to L; a limit between them can be slightly lower for late averages",
+                "libraries": "their defaults as remembered, not looked up: compare with the version that you run",
+            },
+        )
 
     @property
     def diverges(self) -> bool:
@@ -88,7 +127,17 @@ class OuterAdvice:
         """Return the fields as plain values."""
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
         listed = {name: [_plain(row) for row in fields[name]] for name in ("limits", "rows")}
-        return fields | listed | {"best": _plain(self.best), "diverges": self.diverges}
+        rest = {"best": _plain(self.best), "diverges": self.diverges, "assumed": list(self.assumed)}
+        return fields | listed | rest
+
+
+def _fate(row: dict[str, Any]) -> str:
+    return f"x {row['factor']:.5f}" if row["fate"] == "contracts" else str(row["fate"])
+
+
+def _noise(row: dict[str, Any]) -> str:
+    text = "" if row["noise"] is None else f"{row['noise']:.4g}"
+    return text if row["loss"] is None else f"{text}, loss {row['loss']:.4g}"
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
@@ -104,7 +153,7 @@ def outer(
     delay: numbers.Number = 0,
     merge: Merge | None = None,
     outer: str | OuterStep | None = None,
-    workers: numbers.Number = 4,
+    workers: numbers.Number = WORKERS,
     sigma2: numbers.Number | None = None,
     momenta: numbers.Numbers | None = None,
 ) -> OuterAdvice:
@@ -170,6 +219,11 @@ def outer(
         limits=tuple({"momentum": momentum, "lr": round_.limit(momentum)} for momentum in stated),
         best=best,
         rows=tuple(rows),
+        assumed=(
+            *(() if merge is not None else (f"merge rule {round_.merge}",)),
+            *(("no steps in flight",) if delay == 0 else ()),
+            *((f"{WORKERS} workers",) if workers == WORKERS else ()),
+        ),
     )
 
 
@@ -257,12 +311,6 @@ def _step(text: Any) -> OuterStep:
     return OuterStep(rate, momentum)
 
 
-def _show(result: OuterAdvice) -> Any:
-    from ..tables import outer as table
-
-    return table(result)
-
-
 RULES = (
     ("", "none is late; else corrected"),
     ("overwrite", "overwrite: steps in flight are dropped"),
@@ -281,7 +329,7 @@ ARGUMENTS = (
     Argument("delay", Number(), 0, help="local steps done while an average travels", control=CONTROLS["delay"]),
     Argument("merge", Text(), help="blocking, overwrite, delayed, eager or corrected", control=CONTROLS["merge"]),
     Argument("outer", Text(), help="a step to judge, rate:momentum, such as 0.7:0.9", control=CONTROLS["outer"]),
-    Argument("workers", Number(), 4),
+    Argument("workers", Number(), WORKERS),
     Argument("sigma2", Number(), help="variance of one worker's gradient in each direction"),
     Argument("momenta", Numbers(), help="whose largest stable rates are wanted (default: 0 0.5 0.9)"),
 )
@@ -297,7 +345,6 @@ CALL = Call(
             "--eta 0.1 --tau 30 --L 1 --mu 0.001 --delay 10 --merge corrected --json",
         ),
         run=outer,
-        show=_show,
         ok=lambda result: all(row["fate"] == "contracts" for row in result.rows if row["name"] == "asked"),
     ),
     route=Route(

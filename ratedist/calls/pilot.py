@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..model.pilot import Pilot
 from .call import REQUIRED, Argument, Call, Command, Text
 
@@ -24,12 +22,6 @@ def pilot(path: str) -> Pilot:
     return Pilot.read(path)
 
 
-def _show(result: Pilot) -> Any:
-    from ..tables import pilot as table
-
-    return table(result)
-
-
 CALL = Call(
     name="pilot",
     summary="what a pilot run has measured: steps, links, noise, gradients, operators",
@@ -39,6 +31,5 @@ CALL = Call(
         arguments=(Argument("path", Text(4096), REQUIRED, "a file of gpu_validation.pilot", positional=True),),
         examples=("pilot.json",),
         run=pilot,
-        show=_show,
     ),
 )

@@ -11,12 +11,12 @@ from bounds.setting import properties
 
 from .. import numbers
 from ..model.best_rates import best_rates
-from ..model.choosing import WAYS, Asked, Way, choice_of
+from ..model.choosing import WAYS, Asked, Way, choice_of, cost_of_choice
 from ..model.cluster import Cluster, checked_cluster
 from ..model.codec import NUMBERS, Codecs, checked_codecs
 from ..model.codec_advice import with_coding
 from ..model.compressors import compressor_of
-from ..model.constants import Uncertain, read_constants
+from ..model.constants import Uncertain, not_said, read_constants
 from ..model.estimated_plan import of_estimates
 from ..model.pilot import Pilot
 from ..model.pilot_plan import PilotPlan
@@ -197,11 +197,40 @@ def plan(
         )
 
     choices = choices_for(problem)
-    if isinstance(problem, planner.Smooth) and (uncertain := read_constants(constants)[1]):
+    uncertain = read_constants(constants)[1] if isinstance(problem, planner.Smooth) else {}
+    if isinstance(problem, planner.Smooth) and uncertain:
         choices = of_estimates(choices, choices_for, problem, uncertain, by)
     means = "seconds are means: guarantees count rounds, a run may take longer or need fewer"
     assumed_all = (assumed, *_needs(choices), cluster.in_words(), means, f"d = {dimension}")
-    return Ranking(with_coding(_ranked(choices, about), dimension, by), assumed_all, by)
+    return Ranking(
+        with_coding(_ranked(choices, about), dimension, by),
+        assumed_all,
+        by,
+        assumed=(*_not_said(problem, condition), *not_said(uncertain), *cluster.assumed(), *_not_said_of(codec)),
+        needs=_hypotheses(choices),
+        cluster=cluster,
+        cost_of=cost_of_choice(about),
+    )
+
+
+def _not_said(problem: planner.Smooth | planner.Conditioned, condition: Any) -> tuple[str, ...]:
+    """Return what is assumed of F without L, sigma2 and gap."""
+    if isinstance(problem, planner.Smooth):
+        return ()
+    number = () if condition is not None else (f"condition number {CONDITION}",)
+    return ("strongly convex F, full gradients", *number)
+
+
+def _not_said_of(codec: Any) -> tuple[str, ...]:
+    return ("codecs as fast as on this machine",) if codec is None else ()
+
+
+def _hypotheses(choices: Sequence[Choice]) -> tuple[str, ...]:
+    """Return the hypotheses of all theorems that were used, each once."""
+    from bounds import all_bounds
+
+    used = dict.fromkeys(choice.theorem for choice in choices if choice.feasible)
+    return tuple(dict.fromkeys(words for name in used for words in all_bounds()[name].setting.hypotheses()))
 
 
 def _asked(operators: Iterable[Any]) -> list[Any]:
@@ -280,12 +309,6 @@ def _answer(*, d: Any = None, pilot: Pilot | None = None, **given: Any) -> Ranki
     return plan(d=d, **given)
 
 
-def _show(result: Ranking | PilotPlan) -> Any:
-    from ..tables import pilot_plan, ranking
-
-    return pilot_plan(result) if isinstance(result, PilotPlan) else ranking(result)
-
-
 D = Argument("d", Number(), REQUIRED, control=Control("Parameters", "d", decades=(2, 12), whole=True))
 PILOT = Argument(
     "pilot",
@@ -337,7 +360,7 @@ CALL = Call(
             "--pilot pilot.json --workers 64 --nodes 8 --inside nvlink4,3e-6 --between infiniband_ndr,5e-6",
         ),
         run=_run,
-        show=_show,
+        record=lambda result: result.to_dict() | {"turns": list(result.turns)},
         ok=lambda result: result.ranking[0].feasible,
     ),
     route=Route(

@@ -92,12 +92,6 @@ def _of(pilot: Pilot, cluster: Cluster, **asked: Any) -> Prediction:
     return predict(pilot, with_steps_of(pilot, cluster), **asked)
 
 
-def _show(result: Prediction) -> Any:
-    from ..tables import prediction as table
-
-    return table(result)
-
-
 PARTS = tuple(part for part in CLUSTER_PARTS if part.name not in OF_THE_PILOT)
 ASKED = (
     Argument("cluster", Workers(PARTS), REQUIRED),
@@ -126,7 +120,6 @@ CALL = Call(
             "pilot.json --workers 64 --nodes 8 --inside nvlink4,3e-6 --between 4e11,5e-6 --tau 4 --overlap --parts 2",
         ),
         run=_run,
-        show=_show,
     ),
     route=Route(
         arguments=(Argument("pilot", Measured(), REQUIRED), *ASKED),

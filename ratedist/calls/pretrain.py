@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from ..model.nodes import Exchange
 from ..model.pretraining import FLOP_PER_PARAMETER_AND_TOKEN, Round, rounds
 from ..model.scaling_laws import recalled
 from ..numbers import number, read, refusal
-from ..records import plain
+from ..records import LABEL, Answer, Answered, Table, plain
 from .call import REQUIRED, Argument, Call, Command, Number, Numbers, Route, Text
 from .shared import CLUSTER, CLUSTER_EXAMPLE
 
@@ -29,6 +29,18 @@ PLAIN = ("steps", "step_s", "flop", "bits_per_value", "gradient_bits_per_value",
 UTILISATIONS = (0.5, 0.8, 0.95, 1.0)
 MOST_SHARES = 16
 VALUE_BITS = 16.0
+TAU = 32
+DAY_S = 86400.0
+NOTES: dict[str, str] = {
+    "x": "share of the time in which a worker computes; x = ...: Gbit/s of a link at which it is so; none is enough "
+    "where latency or stragglers alone take more",
+    "H, in flight": "least local steps, and steps while a fragment travels, at which the exchange adds at most 1 % to "
+    "a step, and a step takes at most 1 % more than in the rhythm asked for",
+    "suggested": "of the fastest within 1 % the one with fewest steps in flight",
+    "Gbit/s": "of a link that is enough for that",
+    "refused": "overwrite with all steps in flight drops every step",
+    "merge rules": "outer rates below which quadratics with curvatures up to 1/eta are stable",
+}
 SHARE = Domain(0, 1, open_above=False)
 COUNT = Domain(1, open_below=False, integer=True)
 MODEL = (
@@ -38,7 +50,7 @@ MODEL = (
 
 
 @dataclass(frozen=True)
-class Pretraining:
+class Pretraining(Answered):
     """What a language model's training takes, by how its workers average.
 
     Parameters
@@ -71,6 +83,8 @@ class Pretraining:
         Of a gradient, per parameter.
     about : str
         What the model leaves out.
+    assumed : tuple of str, optional
+        What the caller did not state, with the values that were taken.
     """
 
     steps: int
@@ -84,6 +98,74 @@ class Pretraining:
     bits_per_value: float
     gradient_bits_per_value: float
     about: str = MODEL
+    assumed: tuple[str, ...] = ()
+
+    def answer(self) -> Answer:
+        """Return which way to average trains fastest, and the bandwidth that each needs."""
+        best, first = min(self.rows, key=lambda row: float(row["seconds"])), self.rows[0]
+        suggested = next((row for row in self.diloco if row["suggested"]), None)
+        facts = {
+            first["name"][:LABEL]: f"{first['seconds'] / DAY_S:.4g} days, "
+            f"{first['seconds'] / best['seconds']:.3g} x as long",
+            "DiLoCo": ""
+            if suggested is None
+            else (
+                f"{suggested['parts']} fragments, H = {suggested['tau']}, {suggested['in_flight']} steps in flight: "
+                f"{suggested['step_s']:.4g} s a step, needs {suggested['bit_per_s'] / 1e9:.3g} Gbit/s"
+            ),
+            "outer step": f"rate {self.outer['lr']:g}, Nesterov {self.outer['momentum']:g} "
+            f"({self.outer['source']}, recalled, not checked)",
+            "computing": f"{self.steps} steps of {self.step_s:.4g} s, {self.flop:.3g} operations (6 N D)",
+            "no loss": "is predicted: every row makes the same steps",
+        }
+        return Answer(
+            f"Average {best['name']}: {best['seconds'] / DAY_S:.4g} days.",
+            facts,
+            (self._ways(), *([self._diloco()] if self.diloco else []), self._recalled()),
+            left_out="what a step is worth when models are averaged rarely, late or compressed",
+            assumed=self.assumed,
+            evidence=NOTES | {"leaves out": self.about, "cluster": self.cluster.in_words()},
+        )
+
+    def _ways(self) -> Table:
+        rows = []
+        for row in self.rows:
+            links = ("none" if math.isinf(bit_per_s) else f"{bit_per_s / 1e9:.3g}" for bit_per_s in row["bit_per_s"])
+            rows.append(
+                (
+                    row["name"],
+                    f"{row['step_s']:.4g}",
+                    f"{row['seconds'] / DAY_S:.4g}",
+                    f"{row['utilisation']:.3g}",
+                    *links,
+                )
+            )
+        columns = ("averages", "step [s]", "days", "x", *(f"x={share:g}" for share in self.utilisations))
+        return Table(columns, tuple(rows), note="x: share of computing; x=...: Gbit/s a link that reaches it")
+
+    def _diloco(self) -> Table:
+        merges = tuple(self.diloco[0]["lr_below"])
+        rows = []
+        for row in self.diloco:
+            limits = (
+                "refused" if lr is None else "any" if math.isinf(lr) else f"{lr:.3g}" for lr in row["lr_below"].values()
+            )
+            numbers = (f"{row['step_s']:.4g}", str(row["tau"]), str(row["in_flight"]), f"{row['bit_per_s'] / 1e9:.3g}")
+            rows.append((f"{row['parts']}{' *' * row['suggested']}", *numbers, *limits))
+        columns = ("parts", "step [s]", "H", "in flight", "Gbit/s", *merges)
+        return Table(
+            columns,
+            tuple(rows),
+            note="DiLoCo (* suggested); by merge rule: outer rates below which it is stable",
+        )
+
+    def _recalled(self) -> Table:
+        rows = tuple(
+            (row["source"], row["where"], f"{row['tokens']:.3g}", "" if row["loss"] is None else f"{row['loss']:.3f}")
+            for row in self.recalled
+        )
+        note = "RECALLED: fits to other people's runs, not checked here; nothing above uses them"
+        return Table(("source", "where", "tokens for N", "loss [nats]"), rows, left=frozenset({"where"}), note=note)
 
     @property
     def outer(self) -> dict[str, Any]:
@@ -112,6 +194,7 @@ class Pretraining:
         settings = [
             row | {"lr_below": {name: plain(lr) for name, lr in row["lr_below"].items()}} for row in self.diloco
         ]
+        fields["assumed"] = list(self.assumed)
         fields |= {"utilisations": list(self.utilisations), "rows": rows, "cluster": self.cluster.in_words()}
         return fields | {"diloco": settings, "outer": self.outer, "recalled": list(self.recalled)}
 
@@ -123,7 +206,7 @@ def pretrain(
     tokens: numbers.Number,
     batch_tokens: numbers.Number,
     flop_per_s: numbers.Number,
-    tau: numbers.Number = 32,
+    tau: numbers.Number = TAU,
     in_flight: numbers.Number | None = None,
     parts: numbers.Number = 1,
     bits_per_value: numbers.Number = VALUE_BITS,
@@ -197,7 +280,7 @@ def pretrain(
     step_s = FLOP_PER_PARAMETER_AND_TOKEN * size * share_of_worker / _positive("flop_per_s", flop_per_s)
     flight = steps_of_round // fragments if in_flight is None else _whole("in_flight", in_flight)
     shares = _shares(utilisations)
-    cluster = replace(cluster, step_s=step_s)
+    cluster = cluster.with_parts(step_s=step_s)
     steps = math.ceil(all_tokens / batch)
     bits = _positive("bits_per_value", bits_per_value) * size
     dense_bits = _positive("gradient_bits_per_value", gradient_bits_per_value) * size
@@ -222,6 +305,13 @@ def pretrain(
         recalled=recalled(size, all_tokens),
         bits_per_value=bits / size,
         gradient_bits_per_value=dense_bits / size,
+        assumed=(
+            *cluster.assumed(),
+            *((f"tau = {TAU}",) if tau == TAU else ()),
+            *(("1 fragment",) if parts == 1 else ()),
+            *((f"{VALUE_BITS:g} bits a value",) if bits_per_value == VALUE_BITS else ()),
+            *((f"{VALUE_BITS:g} bits a gradient's",) if gradient_bits_per_value == VALUE_BITS else ()),
+        ),
     )
 
 
@@ -256,12 +346,6 @@ def _whole(name: str, given: Any) -> int:
     return int(stated)
 
 
-def _show(result: Pretraining) -> Any:
-    from ..tables import pretraining
-
-    return pretraining(result)
-
-
 ARGUMENTS = (
     CLUSTER,
     Argument("parameters", Number(), REQUIRED, "of the model, such as 8B"),
@@ -288,7 +372,6 @@ CALL = Call(
             "--batch_tokens 4M --flop_per_s 3.2e15 --tau 32 --parts 4",
         ),
         run=pretrain,
-        show=_show,
     ),
     route=Route(
         arguments=ARGUMENTS,

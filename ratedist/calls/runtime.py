@@ -103,16 +103,15 @@ def _runtime_statement(cluster: Cluster, at: dict[str, Any], exchange: Exchange,
         status="proved",
         assumptions=(cluster.in_words(), FINITE_COMPUTE),
         advice=advice,
+        verdict=f"{{value}} a local step with tau = {at['tau']}, its share of an averaging included."
+        if isinstance(at["tau"], str)
+        else "",
+        facts={"gain": advice},
+        assumed=cluster.assumed(),
         formula=r"c(\tau) = E\max_{i\le m}\frac1\tau\sum_{k\le\tau} Y_{i,k} + \frac D\tau",
         at={**at, "cluster": cluster},
         function=partial(runtime, cluster, exchange=exchange),
     )
-
-
-def _show(result: Any) -> Any:
-    from ..tables import quantity
-
-    return quantity(result)
 
 
 ARGUMENTS = (
@@ -130,7 +129,6 @@ CALL = Call(
         arguments=ARGUMENTS,
         examples=("--workers 16 --step_s 0.08 --tau 1 4 16 --bits 8.192e8",),
         run=runtime,
-        show=_show,
     ),
     route=Route(
         arguments=ARGUMENTS,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -159,4 +158,4 @@ def with_steps_of(pilot: Pilot, cluster: Cluster) -> Cluster:
                 f"{part.name} comes from the pilot; got {part.name} = {getattr(cluster, part.name)} beside it: "
                 "leave it out"
             )
-    return replace(cluster, compute=pilot.law(), backward_share=pilot.backward_share())
+    return cluster.with_parts(compute=pilot.law(), backward_share=pilot.backward_share())

@@ -213,12 +213,6 @@ def _run(**given: Any) -> Any:
     return solve(**given | first)
 
 
-def _show(result: Any) -> Any:
-    from ..tables import quantity
-
-    return quantity(result)
-
-
 THEOREM = Argument("theorem", Text(), help="another limit, such as worst_case_bits")
 NUMBERS = tuple(
     Argument(name, Sought(), help=f"{name}; without a value it is sought") for name in ("d", "bits", "omega", "alpha")
@@ -232,7 +226,6 @@ CALL = Call(
         arguments=(*NUMBERS, THEOREM, SETTING),
         examples=("--d 1e6 --bits 2e6", "--d 1e6 --bits 2e6 --alpha", "--bits 2e6 --omega 1"),
         run=_run,
-        show=_show,
     ),
     route=Route(
         arguments=(*NUMBERS, THEOREM, SETTING),

@@ -196,12 +196,6 @@ def _scalar(name: str, value: Any) -> str:
     return text
 
 
-def _show(result: Any) -> Any:
-    from ..tables import tau
-
-    return tau(result)
-
-
 L, SIGMA2, GAP = (
     Argument(name, Number(), help=UNCERTAIN, control=control)
     for name, control in (
@@ -228,7 +222,6 @@ CALL = Call(
             "--curvature convex",
         ),
         run=tau_star,
-        show=_show,
         ok=lambda result: result.safe is not None,
     ),
     route=Route(

@@ -9,6 +9,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # vectors here are short; set bef
 import json
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..records import Answer
 
 OK, FAILED, USAGE, CRASHED, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -43,7 +47,7 @@ def _carry_out(words: Sequence[str]) -> int:
 
             sys.stdout.write(json.dumps(to_json(command.record(result)), allow_nan=False, indent=2) + "\n")
         elif (shown := command.show(result)) is not None:
-            _print(shown)
+            _print(shown, explain=options.explain)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader has seen enough, as in ratedist operators | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -68,11 +72,6 @@ def _sentence(error: Exception) -> str:
     return str(missing_extra(error, "this command") or error)
 
 
-def _print(show: object) -> None:
-    from rich.console import Console
-
-    if isinstance(show, str):  # to be pasted: never wrapped
-        sys.stdout.write(show if show.endswith("\n") else show + "\n")
-        return
-    console = Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=100)
-    console.print(show)
+def _print(shown: Answer | str, *, explain: bool) -> None:
+    text = shown if isinstance(shown, str) else shown.explain() if explain else shown.text()
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")

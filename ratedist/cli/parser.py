@@ -108,16 +108,17 @@ def _add_command(commands: argparse._SubParsersAction[_Parser], call: Call, comm
         allow_abbrev=False,
     )
     parser.add_argument("--json", action="store_true", help="print JSON; infinities are the texts Infinity, -Infinity")
+    parser.add_argument("--explain", action="store_true", help="print theorem, hypotheses, status and source too")
     for argument in command.arguments:
         if isinstance(argument.kind, kinds.Workers):
             group = parser.add_argument_group(argument.name)
-            for part in argument.kind.parts:
-                _add_argument(group, part)
+            for part in argument.kind.parts:  # a cluster says which parts it was not given
+                _add_argument(group, part, default=argparse.SUPPRESS)
         else:
             _add_argument(parser, argument)
 
 
-def _add_argument(parser: argparse._ActionsContainer, argument: Argument) -> None:
+def _add_argument(parser: argparse._ActionsContainer, argument: Argument, **default: Any) -> None:
     required = argument.default is REQUIRED
     keywords: dict[str, Any] = {"help": _help(argument)}
     match argument.kind:
@@ -145,8 +146,8 @@ def _add_argument(parser: argparse._ActionsContainer, argument: Argument) -> Non
     elif isinstance(argument.kind, kinds.Flag):
         parser.add_argument(*_flags(argument.name), **keywords)
     else:
-        default = None if required else argument.default
-        parser.add_argument(*_flags(argument.name), **keywords, required=required, default=default)
+        default = default or {"default": None if required else argument.default}
+        parser.add_argument(*_flags(argument.name), **keywords, required=required, **default)
 
 
 def _help(argument: Argument) -> str:
@@ -159,7 +160,8 @@ def _help(argument: Argument) -> str:
 
 
 def _flags(name: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((f"--{name}", f"--{name.replace('_', '-')}")))
+    """Return the option with dashes, and with underscores as the keyword of Python has them."""
+    return tuple(dict.fromkeys((f"--{name.replace('_', '-')}", f"--{name}")))
 
 
 def keywords_of(command: Command, options: argparse.Namespace, rest: Sequence[str]) -> dict[str, Any]:
@@ -187,7 +189,8 @@ def _value(argument: Argument, options: argparse.Namespace) -> Any:
     if isinstance(argument.kind, kinds.Workers):
         from ..model.cluster import Cluster
 
-        return Cluster(**{part.name: getattr(options, part.name) for part in argument.kind.parts})
+        names = (part.name for part in argument.kind.parts)
+        return Cluster(**{name: getattr(options, name) for name in names if hasattr(options, name)})
     value = getattr(options, argument.name)
     if isinstance(argument.kind, kinds.Sought):
         return ABSENT if value is None else _single(value) if value else None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from bounds import plan as planner
@@ -14,7 +15,8 @@ from bounds.runtime import RuntimeModel
 from ..records import number_text
 from .cluster import Cluster
 from .codec import Codec, codec_of
-from .compressors import claim_text
+from .compressors import claim_text, compressor_of
+from .limits import scaled
 from .node_travel import gathered_by_nodes, in_two_shots_of_nodes
 from .planned_run import PlannedRun
 from .ranking import Choice
@@ -197,6 +199,31 @@ def _travelling(operator: Operator | Summed, second: Operator | None, way: Trave
         return Choice(name, False, reasons, **way_of_it, **seconds)
     costs = {"coded": way.encoded + way.decoded} | way_of_it | seconds
     return _chosen(option, way, codec, asked, costs)
+
+
+def cost_of_choice(asked: Asked) -> Callable[[Choice, float], float]:
+    """Return the seconds (or error) of a choice of a plan by theorems, with the bandwidth times a factor.
+
+    Parameters
+    ----------
+    asked : Asked
+        The plan.
+    """
+
+    def cost(choice: Choice, scale: float) -> float:
+        cluster, problem = scaled(asked.cluster, "between", bandwidth=scale), asked.problem
+        if isinstance(problem, planner.Conditioned):
+            problem = replace(problem, dense_s=cluster.averaging_s(DENSE_BITS * asked.d).midpoint)
+        way: Way = "gather" if choice.exchange == "sum" else choice.exchange  # type: ignore[assignment]
+        scaled_asked = replace(asked, cluster=cluster, problem=problem, exchange=way)
+        first: Any = compressor_of(choice.operator)
+        if way == "gather":
+            again = choice_of(first, scaled_asked)
+        else:
+            again = sent(way, first, compressor_of(choice.returned) if choice.returned else first, scaled_asked)  # type: ignore[arg-type]
+        return asked.cost(again)[0] if again.feasible else math.inf
+
+    return cost
 
 
 def averaging(way: Travel, codec: Codec | None, back: Codec | None, d: int, cluster: Cluster) -> dict[str, Any]:

@@ -104,6 +104,12 @@ class Cluster:
     sums_at_once: int = 1
     backward_share: float | None = None
 
+    def __new__(cls, **stated: Any) -> Cluster:
+        """Remember which arguments were stated: an answer lists the others as assumed."""
+        self = object.__new__(cls)
+        self.__dict__["_stated"] = frozenset(stated)
+        return self
+
     def __post_init__(self) -> None:
         for name, value in node_fields(vars(self), latency_s=DEFAULT_LATENCY_S, bit_per_s=DEFAULT_BIT_PER_S).items():
             object.__setattr__(self, name, value)
@@ -311,6 +317,41 @@ class Cluster:
             most, fewest = (whole_rounds(time_s, tau, end).inverse for end in ends)
             return Interval(most.lo, fewest.hi)
         return inverse_rounds(runtime, time_s=float(time_s), tau=tau)
+
+    @property
+    def stated(self) -> frozenset[str]:
+        """The names of the arguments that the caller stated."""
+        return frozenset(self.__dict__["_stated"])
+
+    def with_parts(self, **changes: Any) -> Cluster:
+        """Return the cluster with other parts; what was not stated stays assumed.
+
+        Parameters
+        ----------
+        **changes
+            Arguments of ``Cluster`` that replace those of this one.
+        """
+        return Cluster(**{name: getattr(self, name) for name in self.stated} | changes)
+
+    @property
+    def is_random(self) -> bool:
+        """Whether workers wait for stragglers: there are several and the times of their steps vary."""
+        return self.workers > 1 and not isinstance(self.step(), Constant)
+
+    def assumed(self) -> tuple[str, ...]:
+        """Return what the caller did not state, with the values that were taken."""
+        words = {}
+        if isinstance(self.compute, str):
+            words["step_s"] = f"steps of {self.step_s:g} s"
+        if self.workers > 1:
+            if isinstance(self.compute, str):
+                words["compute"] = f"{self.compute} step times"
+            if self.nodes is None:
+                words["topology"] = self.topology
+            if "between" not in self.stated:
+                words["bandwidth_bit_per_s"] = f"{self.bandwidth_bit_per_s / 1e9:g} Gbit/s a link"
+                words["latency_s"] = f"{self.latency_s * 1e6:g} us a hop"
+        return tuple(text for name, text in words.items() if name not in self.stated)
 
     def in_words(self) -> str:
         """Return one line for the assumptions of a result."""

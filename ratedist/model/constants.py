@@ -22,6 +22,8 @@ Uncertains = Numbers | Estimate
 """One constant, likewise, or several known ones."""
 
 ASSUMED = 1.0  # what L, sigma2 and gap are taken to be where nothing was said
+LEFT_OUT = "momentum, AdamW, clipping, schedules: all numbers are for plain SGD"
+RESCALING = "eta ~ sqrt(m) for m workers, (tau - 1)^(-1/3) for long rounds (Theorem 1, wang2018)"
 TEXT = "value:low:high or value:low:high:level"
 
 
@@ -93,5 +95,18 @@ def uncertain_statement(statement: Statement, uncertain: dict[str, Estimate]) ->
         return statement
     status = f"{statement.status} for true constants, not for assumed or estimated ones"
     return replace(
-        statement, side="estimate", status=status, assumptions=(*statement.assumptions, *in_words(uncertain))
+        statement,
+        side="estimate",
+        status=status,
+        assumptions=(*statement.assumptions, *in_words(uncertain)),
+        assumed=(*not_said(uncertain), *statement.assumed),
+    )
+
+
+def not_said(uncertain: Mapping[str, Estimate]) -> tuple[str, ...]:
+    """Return the constants that the caller did not state, with the value and the range that were taken."""
+    return tuple(
+        f"{name} = {each.value:g} ({each.interval.lo:g} to {each.interval.hi:g})"
+        for name, each in uncertain.items()
+        if each.level == 0
     )

@@ -21,10 +21,18 @@ MOST_POINTS = 10_000  # of an array of arguments that each need an integral
 REMEDY_OUTSIDE = "the theorem says nothing there; change one of them"
 
 
-def statement_of(bound: Bound, at: Mapping[str, Any], advice: str = "", advised: tuple[Advised, ...] = ()) -> Statement:
-    """Return what a Bound says, without its number."""
+def statement_of(
+    bound: Bound, at: Mapping[str, Any], advice: str = "", advised: tuple[Advised, ...] = (), **said: Any
+) -> Statement:
+    """Return what a Bound says, without its number.
+
+    Parameters
+    ----------
+    **said
+        Further fields of the statement.
+    """
     function = partial(value_at, bound.name)
-    return replace(_fixed_part(bound), advice=advice, advised=advised, at=dict(at), function=function)
+    return replace(_fixed_part(bound), advice=advice, advised=advised, at=dict(at), function=function, **said)
 
 
 def value_at(theorem: str, **point: float) -> Any:
@@ -91,13 +99,23 @@ def evaluate(bound: Bound, at: Mapping[str, Any], advice: str = "") -> Quantity 
 
 
 def evaluate_read(
-    bound: Bound, given: Mapping[str, str | np.ndarray], advice: str = "", advised: tuple[Advised, ...] = ()
+    bound: Bound,
+    given: Mapping[str, str | np.ndarray],
+    advice: str = "",
+    advised: tuple[Advised, ...] = (),
+    **said: Any,
 ) -> Quantity | Quantities:
-    """Return the same for arguments that have been read already."""
+    """Return the same for arguments that have been read already.
+
+    Parameters
+    ----------
+    **said
+        Further fields of the statement.
+    """
     texts = {name: value for name, value in given.items() if isinstance(value, str)}
     if len(texts) == len(given):
         interval = enclose(bound, texts)
-        statement = statement_of(bound, given, advice, advised)
+        statement = statement_of(bound, given, advice, advised, **said)
         return Quantity(interval.midpoint, statement=statement, interval=interval)
     shape = broadcast_shape(dict(given))
     arrays = {name: float(Fraction(v)) if isinstance(v, str) else v for name, v in given.items()}
@@ -109,11 +127,11 @@ def evaluate_read(
             name: v if isinstance(v, str) else repr(float(np.broadcast_to(v, shape)[index]))
             for name, v in given.items()
         }
-        element = evaluate_read(bound, point, advice, advised)
+        element = evaluate_read(bound, point, advice, advised, **said)
         assert isinstance(element, Quantity)
         return element
 
-    return Quantities(values, statement=statement_of(bound, given, advice, advised), each=each)
+    return Quantities(values, statement=statement_of(bound, given, advice, advised, **said), each=each)
 
 
 def enclose(bound: Bound, at: Mapping[str, str]) -> Interval:

@@ -82,8 +82,8 @@ def faster_links(cluster: Cluster) -> Iterator[tuple[str, Cluster]]:
     levels = ("inside", "between") if cluster.nodes is not None and cluster.inside is not None else ("between",)
     for level in levels:
         where = "the links" if cluster.nodes is None else f"the links {level} nodes"
-        yield f"bandwidth of {where}", _scaled(cluster, level, bandwidth=FASTER)
-        yield f"latency of {where}", _scaled(cluster, level, latency=1 / FASTER)
+        yield f"bandwidth of {where}", scaled(cluster, level, bandwidth=FASTER)
+        yield f"latency of {where}", scaled(cluster, level, latency=1 / FASTER)
 
 
 @lru_cache(maxsize=64)
@@ -95,11 +95,23 @@ def without_latency(cluster: Cluster) -> Cluster:
     cluster : Cluster
         Workers and links.
     """
-    return _scaled(cluster, latency=0.0)
+    return scaled(cluster, latency=0.0)
 
 
-def _scaled(cluster: Cluster, level: str = "", *, bandwidth: float = 1.0, latency: float = 1.0) -> Cluster:
-    """Return the cluster with scaled links of one level, or of both."""
+def scaled(cluster: Cluster, level: str = "", *, bandwidth: float = 1.0, latency: float = 1.0) -> Cluster:
+    """Return the cluster with scaled links of one level, or of both.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Workers and links.
+    level : {"", "inside", "between"}, optional
+        Which links; empty: both.
+    bandwidth : float, optional
+        Factor of their bandwidth.
+    latency : float, optional
+        Factor of their latency.
+    """
     inside, between = (Link(bandwidth * link.bandwidth_bit_per_s, latency * link.latency_s) for link in cluster.links)
     changes: dict[str, Any] = {}
     if level != "between" and cluster.inside is not None:

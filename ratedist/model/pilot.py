@@ -18,6 +18,7 @@ from bounds.frame import frame
 from bounds.runtime import Empirical
 
 from ..numbers import Number
+from ..records import LABEL, Answer, Answered, Table
 from .cluster import Cluster, checked_cluster
 from .codec import Codec
 from .compressors import operator_of
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Pilot:
+class Pilot(Answered):
     """What some steps of a training run told; all raw numbers, from which the estimates are made.
 
     Parameters
@@ -335,6 +336,35 @@ class Pilot:
         tried = None if self.rounds is None else self.rounds.repeated(times)
         return replace(self, operators=trials, rounds=tried, **rows, **norms)
 
+    def answer(self) -> Answer:
+        """Return what was measured: steps, noise, gradients, links and operators."""
+        rows = []
+        for trial in self.operators:
+            bits, nmse = (sum(each) / len(each) for each in (trial.bits, trial.nmse))
+            residual = f"{max(trial.residuals):.3g}" if trial.residuals else ""
+            seconds = (trial.codec.encode_s_per_coordinate, trial.codec.decode_s_per_coordinate)
+            coded = (f"{each * 1e9:.3g}" for each in seconds)
+            rows.append((trial.operator, f"{bits:.4g}", f"{nmse:.4g}", residual, *coded))
+        noise, step = self.noise(), self.step()
+        left = [f"{kept.value:.3f} after {tau}" for tau, kept in zip(self.taus, self.survives(), strict=True)]
+        facts = {
+            "noise scale": f"{_estimated(noise.scale)} batches: variance of a gradient over its squared mean",
+            "gradient left": f"{', '.join(left[:1] + left[1:][-1:])} local steps (same batch)",
+            "curvature": f"at least {self.curvature():.4g} along the path",
+            "machine": f"{self.device}, {self.threads} threads, {self.ranks} ranks",
+            "memory": f"{self.memory_bytes / 2**20:.0f} MiB",
+        }
+        facts |= {f"link {timings.level}"[:LABEL]: _link_text(timings) for timings in self.links}
+        columns = ("compressor", "bits", "NMSE", "residual", "encode [ns]", "decode [ns]")
+        note = "per coordinate; residual: largest that error feedback carries, over the gradient's norm"
+        return Answer(
+            f"A step takes {_estimated(step)} s; {self.d} trained parameters.",
+            facts,
+            (Table(columns, tuple(rows), note=note),),
+            follow_up="ratedist plan --pilot FILE --workers 64",
+            evidence={"gradient left": left},
+        )
+
     def to_frame(self) -> DataFrame:
         """Return one row an operator and gradient: bits a coordinate, and nmse."""
         return frame(
@@ -383,3 +413,15 @@ class Pilot:
             For a file that is missing, too large, no JSON, or no pilot.
         """
         return cls.from_dict(stated_in(path), where=str(path))
+
+
+def _estimated(estimate: Estimate) -> str:
+    ends = f"{estimate.interval.lo:.4g} to {estimate.interval.hi:.4g}"
+    return f"{estimate.value:.4g} ({estimate.level:.0%}: {ends})"
+
+
+def _link_text(timings: LinkTimings) -> str:
+    try:
+        return f"{timings.link().in_words()}, {timings.ranks} ranks"
+    except ValueError as error:
+        return str(error)

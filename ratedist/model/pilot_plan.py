@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+from ..records import Answer, Table
+from .cluster import Cluster
+from .constants import LEFT_OUT, RESCALING
 from .limits import Limits
 from .pilot_choice import PilotChoice
 from .prediction_records import Prediction
-from .ranked import Ranked
+from .ranked import Ranked, way_text
+from .turning import turns
 
 
 @dataclass(frozen=True, repr=False)
@@ -33,6 +38,10 @@ class PilotPlan(Ranked[PilotChoice]):
         The choice with the least upper end: what it gains at least, the interval being right, none gains more surely.
     too_short : tuple of str
         For which answers the pilot is too short, and how much longer it would have to be.
+    cluster : Cluster
+        Workers and links.
+    time_of : callable
+        Predicted seconds to a loss of a choice, with the bandwidth times a factor.
     """
 
     prediction: Prediction
@@ -40,6 +49,84 @@ class PilotPlan(Ranked[PilotChoice]):
     limits: Limits
     surest: PilotChoice
     too_short: tuple[str, ...]
+    cluster: Cluster
+    time_of: Callable[[PilotChoice, float], float] = field(compare=False)
+
+    @cached_property
+    def turns(self) -> tuple[dict[str, Any], ...]:
+        """At which bandwidth ("bit_per_s") another choice ("rival") leads: "above" or "below" it; "words" say so."""
+        if self.cluster.workers == 1:
+            return ()
+        rivals = {choice.operator: choice for choice in self.shown if choice.feasible}
+        del rivals[self.best.operator]
+        return turns(self.best, rivals, self.time_of, self.cluster)
+
+    def answer(self) -> Answer:
+        """Return what to run, what it gains, what limits it, and what is not decided."""
+        best, limits = self.best, self.limits
+        low, high = best.ratio_ends
+        percent = 95 if best.time_ratio is None else round(100 * best.time_ratio.level)
+        saved = limits.changes[:1]
+        facts = {
+            "time to a loss": f"{best.ratio:.3g} of synchronous uncompressed ({percent} %: {low:.3g} to {high:.3g})",
+            "not decided": self._undecided(),
+            "surest": "" if self.surest == best else f"{self.surest.name}: {_ends_text(self.surest)}",
+            "a round": f"{limits.shares[limits.limit]:.0%} {limits.limit}"
+            + "".join(f"; 2x better {each.part} would save {each.saved_share:.0%}" for each in saved),
+            "turns": "; ".join(turn["words"] for turn in self.turns[:2]),
+            "worst case": self._worst_case_short(),
+            "pilot": next(iter(self.too_short), ""),
+            "learning rate": f"that of the pilot; {RESCALING}",
+        }
+        lost = {choice.name: choice.reason for choice in self.shown if not choice.feasible}
+        evidence = {
+            "status": f"predicted from one pilot, not proved; {self._worst_case()}",
+            "assuming": self.assumptions,
+            "not known": self.prediction.unknown,
+            "too short": self.too_short,
+            "changes": [f"{c.part} twice as good saves {c.saved_share:.1%} of the time" for c in limits.changes],
+            **lost,
+        }
+        return Answer(
+            verdict=f"Use {best.name}.",
+            facts=facts,
+            tables=(self._table(),),
+            left_out=LEFT_OUT,
+            assumed=self.assumed,
+            evidence=evidence,
+        )
+
+    def _undecided(self) -> str:
+        if not self.alike:
+            return ""
+        others = {choice.operator for choice in self.alike} - {self.best.operator}
+        of = len({choice.operator for choice in self.ranking if choice.feasible} - {self.best.operator})
+        choices = sum(choice.feasible for choice in self.ranking) - 1
+        return (
+            f"{len(self.alike)} of {choices} other choices overlap, {len(others)} of {of} other compressors with them"
+        )
+
+    def _worst_case_short(self) -> str:
+        ratio = self.prediction.certified_time_ratio
+        return (
+            "no theorem covers this choice"
+            if ratio is None
+            else f"{ratio:.3g} times the time without compression, proved"
+        )
+
+    def _table(self) -> Table:
+        rows = []
+        for choice in self.shown:
+            if not choice.feasible:
+                rows.append((choice.operator, "", "", "", "unknown", ""))
+                continue
+            low, high = choice.ratio_ends
+            how = way_text("", choice.exchange, "").strip() or choice.exchange
+            numbers = (f"{choice.ratio:.3g}", f"{low:.3g} .. {high:.3g}")
+            rows.append((choice.operator, how, str(choice.tau), _in_flight(choice), *numbers))
+        columns = ("compressor", "exchange", "tau", "in flight", "time", "interval")
+        note = "time to a loss over that of synchronous uncompressed training; below 1 is faster"
+        return Table(columns, tuple(rows), left=frozenset({"exchange", "in flight"}), note=note)
 
     @property
     def alike(self) -> tuple[PilotChoice, ...]:
@@ -104,6 +191,21 @@ class PilotPlan(Ranked[PilotChoice]):
         yield f"{of} other choices cannot be told apart from it, with {', '.join(others)}"
         if self.surest != self.best:
             yield f"surest is {self.surest.name}: {self.cost_text(self.surest)}"
+
+
+def _ends_text(choice: PilotChoice) -> str:
+    low, high = choice.ratio_ends
+    return f"{choice.ratio:.3g}" if low == high else f"{choice.ratio:.3g} ({low:.3g} to {high:.3g})"
+
+
+def _in_flight(choice: PilotChoice) -> str:
+    """Return what travels while the workers compute, and for how many steps."""
+    if choice.buckets > 1:
+        return f"{choice.buckets} buckets"
+    if not choice.in_flight:
+        return "no"
+    steps = f"{choice.in_flight} step{'s' * (choice.in_flight > 1)}"
+    return f"{choice.parts} parts, {steps}" if choice.parts > 1 else steps
 
 
 def _guarantee(prediction: Prediction) -> str:

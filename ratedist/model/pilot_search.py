@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,11 @@ from bounds.claims import Unbiased
 
 from .choosing import Way, ways_of
 from .cluster import Cluster
-from .limits import FASTER, Change, Limits
+from .limits import FASTER, Change, Limits, scaled
 from .pilot import Pilot
 from .pilot_choice import PilotChoice
 from .pilot_plan import PilotPlan
+from .planned_run import backward_not_said
 from .prediction import HIDDEN, Predictor
 from .prediction_records import Foretold, Sent, rhythm_fields
 from .rhythm import Rhythm, rhythms
@@ -76,6 +78,9 @@ def plan_of_pilot(
         limits=_limits(predictor, sent, way, best, foretold),
         surest=min(ranking, key=lambda choice: (choice.ratio_ends[1], choice.ratio)),
         too_short=tuple(too_short(pilot, cluster, best, way, ranking)),
+        cluster=cluster,
+        time_of=cost_of_prediction(pilot, cluster),
+        assumed=(*cluster.assumed(), *backward_not_said(cluster)),
     )
 
 
@@ -157,3 +162,26 @@ def _limits(predictor: Predictor, sent: Sent | None, way: Way, best: PilotChoice
         return limits
     change = Change("accuracy of the messages", share * foretold.run.seconds, share)
     return replace(limits, changes=tuple(sorted((*limits.changes, change), key=lambda each: -each.saved_s)))
+
+
+def cost_of_prediction(pilot: Pilot, cluster: Cluster) -> Callable[[PilotChoice, float], float]:
+    """Return the predicted seconds to a loss, with the bandwidth times a factor.
+
+    Parameters
+    ----------
+    pilot : Pilot
+        What was measured.
+    cluster : Cluster
+        Workers and links.
+    """
+
+    def cost(choice: PilotChoice, scale: float) -> float:
+        predictor = pilot.predictor(scaled(cluster, "between", bandwidth=scale))
+        messages = None if choice.operator == DENSE else pilot.sent(choice.operator)
+        way: Way = "gather" if choice.exchange == "sum" else choice.exchange  # type: ignore[assignment]
+        foretold = predictor.foretell(messages, way, choice.rhythm)
+        if foretold.progress is None or foretold.progress.value <= 0:
+            return math.inf
+        return foretold.seconds.value / foretold.progress.value
+
+    return cost

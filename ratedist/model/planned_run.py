@@ -26,6 +26,17 @@ from .rhythm import BACKWARD_SHARE, Rhythm
 from .travel import Travel
 
 
+def backward_not_said(cluster: Cluster) -> tuple[str, ...]:
+    """Return the share of the backward pass that is assumed; nothing where it is known.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Workers and links.
+    """
+    return () if cluster.backward_share is not None else (f"backward pass {BACKWARD_SHARE:.0%} of a step",)
+
+
 @dataclass(frozen=True)
 class PlannedRun:
     """Seconds of a run, as a function of the cluster.

@@ -16,6 +16,7 @@ from .choosing import WAYS, Way
 from .compressors import operator_of
 from .hidden_progress import PRIOR
 from .pilot_rounds import SYNCHRONOUS, RoundTrials, with_unseen
+from .planned_run import backward_not_said
 from .prediction_records import Foretold, Prediction, Sent, rhythm_fields
 from .progress import (
     Averaging,
@@ -120,6 +121,7 @@ class Predictor:
             **rhythm_fields(rhythm),
             certified_time_ratio=certified[0],
             certified=certified[1],
+            assumed=(*clock.cluster.assumed(), *backward_not_said(clock.cluster)),
         )
 
     def foretell(self, sent: Sent | None, exchange: Way, rhythm: Rhythm) -> Foretold:

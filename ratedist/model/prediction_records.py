@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from bounds.estimate import Estimate
 from bounds.frame import frame
 
-from ..records import plain
+from ..records import Answer, Answered, plain
 from .codec import Codec
+from .constants import LEFT_OUT
 from .planned_run import PlannedRun
 from .rhythm import Rhythm
 
@@ -56,7 +57,7 @@ class Sent:
 
 
 @dataclass(frozen=True)
-class Prediction:
+class Prediction(Answered):
     """Seconds and progress of a step, and the time to a loss over that of synchronous uncompressed training.
 
     Parameters
@@ -90,6 +91,8 @@ class Prediction:
         condition number 100; None where there is none.
     certified : str
         The theorem and its setting in a sentence, or why there is none.
+    assumed : tuple of str, optional
+        What the caller did not state, with the values that were taken.
     """
 
     seconds_per_step: Estimate
@@ -106,6 +109,33 @@ class Prediction:
     buckets: int
     certified_time_ratio: float | None
     certified: str
+    assumed: tuple[str, ...] = ()
+
+    def answer(self) -> Answer:
+        """Return the predicted time to a loss against synchronous uncompressed training."""
+        rhythm = Rhythm(self.tau, self.in_flight, self.parts, self.buckets).in_words().removeprefix(", ")
+        way = f"{self.operator or 'binary32'}, {self.exchange}, {rhythm or 'averaging every step'}"
+        ratio = self.time_ratio
+        if ratio is None:
+            verdict = "Time unknown: the noise of the pilot hides the progress; take more moments."
+        else:
+            faster = f"{1 / ratio.value:.3g} x faster" if ratio.value <= 1 else f"{ratio.value:.3g} x slower"
+            verdict = f"{faster} than synchronous uncompressed training ({_ends(ratio)})."
+        worst = "" if self.certified_time_ratio is None else f"{self.certified_time_ratio:.3g} x the time, proved"
+        facts = {
+            "training": way,
+            "a step": f"{self.seconds_per_step.value:.4g} s ({_ends(self.seconds_per_step)}), most of it {self.limits}",
+            "progress": "unknown"
+            if self.progress_per_step is None
+            else (f"{self.progress_per_step.value:.4g} of a synchronous step's ({_ends(self.progress_per_step)})"),
+            "worst case": worst or "no theorem covers this choice",
+        }
+        evidence = {
+            "status": "predicted from one pilot, not proved",
+            "worst case": self.certified,
+            "not known": self.unknown,
+        }
+        return Answer(verdict, facts, left_out=LEFT_OUT, assumed=self.assumed, evidence=evidence)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values."""
@@ -126,6 +156,11 @@ class Prediction:
                 for estimate in (getattr(self, name),)
             ]
         )
+
+
+def _ends(estimate: Estimate) -> str:
+    low, high = float(estimate.interval.lo), float(estimate.interval.hi)
+    return f"{estimate.level:.0%}: {low:.4g} to {high:.4g}"
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import html
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from bounds.frame import frame
+
+from ..records import Answered
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -67,7 +70,7 @@ def way_text(operator: str, exchange: str, returned: str) -> str:
 
 
 @dataclass(frozen=True, repr=False)
-class Ranked(ABC, Generic[ChoiceT]):
+class Ranked(Answered, ABC, Generic[ChoiceT]):
     """Choices, best first; what has no place in the order comes last.
 
     Parameters
@@ -76,10 +79,13 @@ class Ranked(ABC, Generic[ChoiceT]):
         The choices in that order.
     assumptions : tuple of str
         Under which the numbers hold, in words.
+    assumed : tuple of str, optional
+        What the caller did not state, with the values that were taken.
     """
 
     ranking: tuple[ChoiceT, ...]
     assumptions: tuple[str, ...]
+    assumed: tuple[str, ...] = field(default=(), kw_only=True)
 
     @property
     def best(self) -> ChoiceT:
@@ -93,6 +99,11 @@ class Ranked(ABC, Generic[ChoiceT]):
         if not self.ranking[0].feasible:
             raise ValueError(f"no operator is feasible; {self.explain()}")
         return self.ranking[0]
+
+    @cached_property
+    def turns(self) -> tuple[dict[str, Any], ...]:
+        """At which bandwidth ("bit_per_s") another choice ("rival") leads: "above" or "below" it; "words" say so."""
+        return ()
 
     @property
     def shown(self) -> tuple[ChoiceT, ...]:
@@ -127,7 +138,8 @@ class Ranked(ABC, Generic[ChoiceT]):
     def to_dict(self) -> dict[str, Any]:
         """Return the ranking as plain values."""
         ranking = [choice.to_dict() for choice in self.ranking]
-        return {"ranking": ranking, "assumptions": list(self.assumptions), "explanation": self.explain()}
+        conditions = {"assumptions": list(self.assumptions), "assumed": list(self.assumed)}
+        return {"ranking": ranking} | conditions | {"explanation": self.explain()}
 
     def __repr__(self) -> str:
         width = max(len(c.name) for c in self.shown)

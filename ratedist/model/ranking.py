@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
-from ..records import plain
+from ..records import Answer, Table, number_text, plain
+from .cluster import Cluster
+from .constants import LEFT_OUT
 from .limits import Limits
 from .ranked import Ranked, way_text
+from .turning import turns
 
 DISTINCT = 1.005  # a smaller ratio would print as 1
+LEAST_SHARE = 0.01  # of a round, that is worth a word
+
+
+def family_of(choice: Choice) -> str:
+    """Return the name of a choice's compressor without its parameters.
+
+    Parameters
+    ----------
+    choice : Choice
+        One of a ranking.
+    """
+    return choice.operator.partition(":")[0]
 
 
 @dataclass(frozen=True)
@@ -134,9 +151,115 @@ class Ranking(Ranked[Choice]):
         Under which the numbers hold, in words.
     by : {"seconds", "error"}, optional
         "seconds" (to a target) or "error" (after a time budget).
+    needs : tuple of str, optional
+        The hypotheses of all theorems that were used, each once.
+    cluster : Cluster or None, optional
+        Workers and links.
+    cost_of : callable or None, optional
+        Seconds (or error) of a choice, with the bandwidth times a factor; with it ``turns`` is computed.
     """
 
     by: Literal["seconds", "error"] = "seconds"
+    needs: tuple[str, ...] = ()
+    cluster: Cluster | None = field(default=None, compare=False)
+    cost_of: Callable[[Choice, float], float] | None = field(default=None, compare=False)
+
+    @cached_property
+    def turns(self) -> tuple[dict[str, Any], ...]:
+        """At which bandwidth ("bit_per_s") another choice ("rival") leads: "above" or "below" it; "words" say so."""
+        if self.cluster is None or self.cost_of is None or self.cluster.workers == 1 or not self.ranking[0].feasible:
+            return ()
+        family = family_of(self.best)
+        rivals: dict[str, Choice] = {}
+        for choice in self.ranking[1:]:
+            if choice.feasible and family_of(choice) != family:
+                rivals.setdefault(family_of(choice), choice)
+        named = {choice.operator: choice for choice in rivals.values()}
+        try:
+            return turns(self.best, named, self.cost_of, self.cluster)
+        except ValueError:  # an operator of the caller's own cannot be made again from its name
+            return ()
+
+    def answer(self) -> Answer:
+        """Return what to use, by how much it leads, and where the choice turns."""
+        first = self.ranking[0]
+        evidence = {
+            "theorems": [f"{c.theorem}, {c.status}" for c in self.ranking if c.theorem],
+            "needs": self.needs,
+            "assuming": self.assumptions,
+            **{choice.name: choice.reasons for choice in self.ranking},
+        }
+        rest: dict[str, Any] = {"assumed": self.assumed, "left_out": LEFT_OUT, "evidence": evidence}
+        lost = next((c for c in self.ranking if not c.feasible), None)
+        why = "" if lost is None else f"{lost.operator}: {lost.reasons[0]}"
+        if not first.feasible:
+            verdict = "No compressor has a guarantee: no proved theorem covers it, or its bound says nothing."
+            return Answer(verdict, {"why": why}, (self._table(),), **rest)
+        facts = {
+            "lead": self._leads(),
+            "theorem": f"{first.theorem}, {first.status}",
+            "a round": self._round(),
+            "turns": "; ".join(turn["words"] for turn in self.turns[:2]),
+            "codec": self._codec(),
+            "range": self._range(),
+            "no guarantee": why,
+        }
+        return Answer(self._verdict(), facts, (self._table(),), **rest)
+
+    def _verdict(self) -> str:
+        first = self.ranking[0]
+        every = "every step" if first.tau == 1 else f"every {first.tau} steps"
+        rate = "" if first.eta is None else f" at eta = {first.eta:.3g}"
+        goal = " to the target" if self.by == "seconds" else ""
+        return f"Use {first.name}, averaging {every}{rate}: {self.cost_text(first)}{goal}."
+
+    def _leads(self) -> str:
+        others = [c for c in self.ranking[1:] if c.feasible]
+        plain = next((c for c in others if c.operator == "identity"), None)
+        much = "as long" if self.by == "seconds" else "the error"
+        named = others[:1] + ([plain] if plain is not None and plain is not others[0] else [])
+        lead = [f"{c.operator} {c.relative_cost:.3g} times {much}" for c in named if c.relative_cost >= DISTINCT]
+        alike = [f"{c.operator} is as good" for c in named if c.relative_cost < DISTINCT]
+        return ", ".join((*alike, *lead))
+
+    def _round(self) -> str:
+        limits = self.ranking[0].limits
+        if limits is None:
+            return ""
+        shares = sorted(limits.shares.items(), key=lambda each: -each[1])
+        text = ", ".join(f"{share:.0%} {part}" for part, share in shares if share >= LEAST_SHARE)
+        saved = limits.changes[:1]
+        return text + "".join(f"; 2x better {each.part} would save {each.saved_share:.0%}" for each in saved)
+
+    def _codec(self) -> str:
+        """Return how fast the winner's codec has to be to lead what needs none."""
+        even = self.ranking[0].break_even_coordinates_per_s
+        rival = next((c.operator for c in self.ranking[1:] if c.feasible and not c.coded), "")
+        if even is None:
+            return ""
+        return f"{rival} leads if it codes below {even:.3g} coordinates/s ({4e-9 * even:.3g} GB/s)"
+
+    def _range(self) -> str:
+        between = self.ranking[0].cost_between
+        if between is None:
+            return ""
+        unit = " s" if self.by == "seconds" else ""
+        return f"{between[0]:.4g} to {between[1]:.4g}{unit} over the estimates of L, sigma2 and gap"
+
+    def _table(self) -> Table:
+        rows = []
+        for choice in self.ranking:
+            coding = choice.encode_s + choice.decode_s
+            parts = (
+                f"{each:.3g}" if each < math.inf else "" for each in (choice.compute_s, choice.communicate_s, coding)
+            )
+            cost = choice.seconds if self.by == "seconds" else choice.error
+            totals = (f"{cost:.6g}", f"{choice.relative_cost:.3g}", str(choice.tau), number_text(choice.rounds))
+            without = "says nothing" if choice.vacuous else "not covered"
+            rows.append((choice.name, *(totals if choice.feasible else (without, "", "", "")), *parts))
+        cost_name = "time [s]" if self.by == "seconds" else "error"
+        columns = ("compressor", cost_name, "x best", "tau", "rounds", "compute", "send", "code")
+        return Table(columns, tuple(rows), note="compute, send, code: mean seconds of one round, one after the other")
 
     @property
     def shown(self) -> tuple[Choice, ...]:

@@ -1,5 +1,9 @@
 """What the calculator answers with: a number, its certified interval, its theorem, and what to do."""
 
+from .answer import LABEL as LABEL
+from .answer import Answer as Answer
+from .answer import Answered as Answered
+from .answer import Table as Table
 from .plain_values import plain as plain
 from .plain_values import to_json as to_json
 from .quantities import Quantities as Quantities

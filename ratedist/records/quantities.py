@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from .answer import Table
 from .plain_values import plain
 from .quantity import Quantity
 from .stated import Stated
 from .statement import Statement
 from .text import number_text, unit_text
+
+MOST_NAMES = 3  # of arguments beside which both ends fit into a line
 
 
 class Quantities(Stated, NDArrayOperatorsMixin):
@@ -108,8 +111,23 @@ class Quantities(Stated, NDArrayOperatorsMixin):
             f"{number_text(self.values.max())} {unit_text(self.unit)}".strip()
         )
 
+    def _in_verdict(self) -> str:
+        ends = f"{number_text(self.values.min())} to {number_text(self.values.max())}"
+        return f"{ends} {unit_text(self.unit)}".strip()
+
     def _interval_text(self) -> str:
         return "certified element by element in .lo, .hi"
+
+    def _tables(self) -> tuple[Table, ...]:
+        names = [name for name, value in self.statement.at.items() if isinstance(value, np.ndarray)]
+        unit = "" if self.unit == "1" else f" [{self.unit}]"
+        ends = ("from", "to") if len(names) < MOST_NAMES else ()
+        rows = []
+        for element in map(self._each, np.ndindex(self.shape)):
+            point = [number_text(float(element.statement.at[name])) for name in names]
+            numbers = [number_text(float(element)), *([repr(element.lo), repr(element.hi)] if ends else [])]
+            rows.append((*point, *numbers))
+        return (Table((*names, f"value{unit}", *ends), tuple(rows)),)
 
     def _value_in_latex(self) -> str:
         raise ValueError(

@@ -8,6 +8,7 @@ from typing import Any
 
 from bounds.provenance import Reference
 
+from .answer import Answer, Table
 from .statement import Statement, scope
 
 SIDES = {"lower": "at least", "upper": "at most", "tight": "exactly", "estimate": "about"}
@@ -37,6 +38,13 @@ def reference_of(name: str) -> Reference | None:
         reference = all_bounds()[bound].reference
         return replace(reference, where=place) if place else reference
     return Reference(name) if name in entries() else None
+
+
+def _theorem_text(statement: Statement) -> str:
+    """Return name, status and the first word of the source, which is its key in the bibliography."""
+    source = statement.reference.partition(",")[0]
+    text = ", ".join(part for part in (statement.theorem, statement.status) if part)
+    return f"{text} ({source})" if source else text
 
 
 class Stated:
@@ -90,6 +98,34 @@ class Stated:
         source = ", ".join(part for part in (s.theorem, s.status, s.reference) if part)
         head = f"{s.quantity[:1].upper()}{s.quantity[1:]}: {SIDES[s.side]} {self._shown()}"
         return f"{head} ({self._interval_text()}; {source}).  {scope(s)}{s.advice}".strip()
+
+    def answer(self) -> Answer:
+        """Return the number as a sentence to act on, with facts and what was assumed."""
+        s = self.statement
+        shown, tables = f"{SIDES[s.side]} {self._in_verdict()}", self._tables()
+        calls = " or ".join(each.in_words() for each in s.advised if each.yours)
+        advice = "" if s.advice in s.facts.values() else s.advice
+        return Answer(
+            verdict=(s.verdict or f"{{value}}: {s.quantity}.").replace("{value}", shown[:1].upper() + shown[1:]),
+            facts={**s.facts, "interval": "" if tables else self._interval_text(), "theorem": _theorem_text(s)},
+            tables=tables,
+            left_out=s.left_out,
+            assumed=s.assumed,
+            follow_up=f"measure a compressor: {calls}" if calls else advice,
+            evidence={
+                "theorem": ", ".join(part for part in (s.theorem, s.status, s.reference) if part),
+                "about": s.about,
+                "needs": s.needs,
+                "assuming": s.assumptions,
+                "what to do": s.advice,
+            },
+        )
+
+    def _in_verdict(self) -> str:
+        return self._shown()
+
+    def _tables(self) -> tuple[Table, ...]:
+        return ()
 
     def _shown(self) -> str:
         raise NotImplementedError

@@ -60,6 +60,14 @@ class Statement:
         What to do with the number.
     advised : tuple of Advised, optional
         The calls that the advice recommends.
+    verdict : str, optional
+        The sentence that an answer begins with; by default side, number, unit and quantity.
+    facts : mapping of str to str, optional
+        Lines of the answer by their labels.
+    assumed : tuple of str, optional
+        What the caller did not say, with the value that was taken.
+    left_out : str, optional
+        What the model does not cover, in one line.
     formula : str, optional
         In LaTeX.
     at : mapping, optional
@@ -79,6 +87,10 @@ class Statement:
     assumptions: tuple[str, ...] = ()
     advice: str = ""
     advised: tuple[Advised, ...] = ()
+    verdict: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    assumed: tuple[str, ...] = ()
+    left_out: str = ""
     formula: str = ""
     at: Mapping[str, Any] = field(default_factory=dict)
     function: Callable[..., Any] | None = field(default=None, repr=False, compare=False, metadata={"plain": False})

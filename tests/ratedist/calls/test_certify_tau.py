@@ -51,7 +51,7 @@ def test_the_command_says_what_is_proved(capsys):
     line = "certify_tau --time_s 1e4 --delay_s 10 --gap 1 --eta 0.05 --sigma2 1 --workers 4 --taus 4 16"
     assert main(line.split()) == 0
     text = capsys.readouterr().out
-    assert "16 at eta = 0.05 (least certified bound)" in text
+    assert "Average every 16 steps at eta = 0.05: least certified bound" in text
 
 
 def test_the_route_answers_what_the_function_does():

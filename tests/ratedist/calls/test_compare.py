@@ -52,7 +52,7 @@ def test_bits_that_a_family_cannot_send_are_a_remark_and_no_point():
     found = rd.compare(["eden"], X, bits=(0.2, 1))
     assert found.rows[0].measured is None
     assert "nearest of its family to 0.2" in found.rows[0].remark
-    assert "not measured: eden:bits_per_coordinate=1" in " ".join(repr(found).split())
+    assert "not measured eden at 0.2 bits: eden:bits_per_coordinate=1" in " ".join(repr(found).split())
     assert len(found.to_csv().splitlines()) == 2
 
 

@@ -95,7 +95,7 @@ def test_a_merge_rule_that_is_none_of_the_five_is_not_judged():
 
 def test_the_command_says_what_it_holds_for_and_never_that_all_is_well(capsys):
     line = "outer --eta 1 --tau 10 --L 1 --mu 0.001 --merge delayed --outer 0.7:0.9"
-    assert main(line.split()) == 1
+    assert main([*line.split(), "--explain"]) == 1
     text = " ".join(capsys.readouterr().out.split())
     for words in ("diverges", "may still fail on a network", "as remembered, not looked up", "Adam or momentum inside"):
         assert words in text

@@ -204,12 +204,12 @@ def test_the_command_says_what_is_recalled_and_json_has_no_infinite_rate(capsys)
     assert main(line.split()) == 0
     text = " ".join(capsys.readouterr().out.split())
     for words in (
-        "(suggested)",
-        "RECALLED, not checked here: Nesterov, rate 0.7",
+        "(* suggested)",
+        "rate 0.7, Nesterov 0.9 (douillard2023, recalled, not checked)",
         "besiroglu2024",
         "hoffmann2022",
         "refused",
-        "16 bits a value of a movement",
+        "16 bits a value",
     ):
         assert words in text
     assert main([*line.split(), "--json"]) == 0

@@ -50,11 +50,11 @@ def test_only_published_bounds_are_called_published():
 def test_one_worker_is_not_told_that_its_rate_is_too_large(capsys):
     text = shown("tau --workers 1 --eta 0.01 --time_s 600 --L 1 --sigma2 1 --gap 1 --curvature convex", capsys)
     assert "eta L > 1" not in text
-    assert "any: here local steps cost nothing" in text
+    assert "Any number of steps: here local steps cost nothing" in text
 
 
 def test_no_cap_is_said_to_be_none(capsys):
-    text = shown("tau --workers 4 --bits 0 --eta 2 --time_s 600 --L 1 --sigma2 1 --gap 1", capsys)
+    text = shown("tau --workers 4 --bits 0 --eta 2 --time_s 600 --L 1 --sigma2 1 --gap 1 --explain", capsys)
     assert "None" not in text
     assert "holds at no tau: eta*L = 2" in text
 

@@ -209,7 +209,7 @@ def test_help_says_what_every_option_is(name):
 def test_what_is_summed_on_the_way_has_a_name(capsys):
     assert main(["allreduce", "--d", "1e6", "--m", "8", "--operator", "shared_scale:12,block=256"]) == 0
     table = capsys.readouterr().out
-    assert "sum, shared_scale:word_bits=12,block=256" in table
+    assert "shared_scale:word_bits=12,block=256 summed on the way" in table
     assert "shared_scale_error" in table
 
     line = "plan --d 1e6 --workers 8 --operators sign_vote shared_scale:12 --target 0.1 --json --codec"

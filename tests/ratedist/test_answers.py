@@ -1,0 +1,265 @@
+"""What every call prints: short, unbroken, with what was assumed; the rest behind --explain."""
+
+import json
+import re
+import shlex
+
+import numpy as np
+import pytest
+
+import ratedist as rd
+from bounds.theorems import pasgd_iterations
+from ratedist.cli import main
+from ratedist.records import Answer, Table
+
+from .model.test_pilot_plan import noisy
+
+CALLS = (
+    "bits --d 1e9 --omega 1",
+    "bits --d 25600000 --alpha 0.1 0.01",
+    "bits --d 1 --omega 1e-300",
+    "solve --d 1e6 --bits 2e6",
+    "solve --d 1e6 --bits 2e6 --alpha",
+    "solve --bits 2e6 --omega 1",
+    "runtime --workers 16 --step-s 0.08 --tau 1 4 16 --bits 8.192e8",
+    "runtime --workers 1024 --tau 8 --d 1e9 --topology tree",
+    "error --workers 16 --L 1 --sigma2 1 --eta 0.05 --gap 1 --tau 8 --time-s 3600 --d 25600000",
+    "error --workers 16 --eta 0.05 --tau 1 8 --time-s 3600 --d 25600000",
+    "error --workers 4 --eta 0.05 --gap 1:0.5:2 --tau 8 --time-s 3600 --bits 0 --curvature convex --omega 1",
+    "tau --workers 16 --step-s 0.08 --bits 8.192e8 --L 1 --sigma2 1 --eta 0.01 --gap 1 --time-s 600",
+    "tau --workers 64 --eta 0.01 --time-s 600 --d 1.3e9",
+    "tau --workers 4 --step-s 1 --latency-s 1 --bits 0 --L 1 --sigma2 1 --eta 0.05 --gap 1 --time-s 1e4 "
+    "--curvature convex",
+    "tau --workers 8 --compute constant --bits 1e9 --L 1 --sigma2 1 --eta 0.01 --gap 0.5:0.1:2 --time-s 600",
+    "tau --workers 1 --eta 0.01 --time-s 600 --L 1 --sigma2 1 --gap 1 --curvature convex",
+    "tau --workers 4 --bits 0 --eta 2 --time-s 600 --L 1 --sigma2 1 --gap 1",
+    "plan --d 25600000 --workers 16 --operators tcdq:omega=1 qsgd:4 topk:0.01 --target 0.1 --codec free",
+    "plan --d 1e6 --workers 4 --operators identity tcdq:omega=1 topk:0.01 --target 0.1 --L 1 --sigma2 1 --gap 1 "
+    "--codec free",
+    "plan --d 1e6 --workers 4 --operators identity tcdq:omega=1 --time-s 600 --L 1 --sigma2 1 --gap 1:0.5:2 "
+    "--codec 1e-10,1e-11",
+    "plan --d 10 --workers 2 --operators signsgd --target 0.1",
+    "plan --d 7e9 --workers 64 --nodes 8 --inside nvlink4,3e-6 --target 0.1 --codec free "
+    "--operators identity tcdq:omega=1 qsgd:4096",
+    "plan --pilot pilot.json --workers 64",
+    "plan --pilot pilot.json --workers 64 --nodes 8 --inside nvlink4,3e-6 --between ethernet_100g,2e-5",
+    "predict pilot.json --workers 64 --operator qsgd:4 --level .9",
+    "predict pilot.json --workers 64 --tau 4 --overlap --parts 2",
+    "pilot pilot.json",
+    "certify_tau --time-s 1e4 --delay-s 10 --gap 1 --eta 0.05 --sigma2 1 --workers 4 --taus 4 8 12 16",
+    "certify_tau --time-s 1e4 --delay-s 10 --gap 1 --eta 0.05 --sigma2 1 --workers 4 --taus 4 8 --curvature 1",
+    "pretrain --workers 16 --compute constant --parameters 8B --tokens 160B --batch-tokens 4M --flop-per-s 3.2e15 "
+    "--tau 32 --parts 4",
+    "pretrain --workers 64 --parameters 1.3B --tokens 26B --batch-tokens 1M --flop-per-s 4e14",
+    "outer --eta 1 --tau 10 --L 1 --mu 0.001 --outer 0.7:0.9",
+    "outer --eta 0.1 --tau 30 --L 1 --mu 0.001 --delay 10 --merge corrected",
+    "allreduce --d 25600000 --m 64 --operator tcdq:omega=0.1",
+    "allreduce --d 1e6 --m 8 --operator shared_scale:12,block=256",
+    "allreduce --d 1e6 --m 64 --operator qsgd:4",
+    "certify worst_case_bits --d 1000000000000 --alpha 0.3",
+    "certify --list",
+    "operators --d 1e4",
+    "check scaled_sign --budget quick --seed 1",
+    "check mine_to_answer:half --budget quick --seed 1",
+    "check mine_to_answer:half --omega 0.1 --budget quick --seed 1",
+    "measure gradient.npy --operators tcdq:omega=1 qsgd:4 topk:0.01",
+    "measure gradient.npy --operators composition:outer=(qsgd:4),inner=(randomk:0.25) eden --draws 1",
+    "compare mine_to_answer:half gradient.npy --bits 1 2",
+    "compare eden gradient.npy --against qsgd topk --source",
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a gradient, a compressor and a pilot in it."""
+    made = tmp_path_factory.mktemp("answers")
+    np.save(made / "gradient.npy", np.random.default_rng(0).standard_normal(1000).astype(np.float32))
+    (made / "mine_to_answer.py").write_text("def half(x):\n    return x / 2\n\nhalf.bits = 32\n")
+    (made / "pilot.json").write_text(json.dumps(noisy(8).to_dict()))
+    return made
+
+
+@pytest.fixture
+def printed(folder, monkeypatch, capsys):
+    """A function from a command line to what it prints."""
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+    def run(line):
+        main(shlex.split(line))
+        out, err = capsys.readouterr()
+        assert not err
+        return out
+
+    return run
+
+
+def parts(text):
+    """The lines beside the tables, and those of the tables, which stand between empty lines."""
+    beside, tables, in_table = [], [], False
+    for line in text.splitlines():
+        if not line:
+            in_table = not in_table if not tables or not in_table else False
+            in_table = in_table or not re.match(r"left out: |assumed: |-> ", "")
+        (tables if in_table and line.startswith("  ") else beside).append(line)
+    return [line for line in beside if line], [line for line in tables if line]
+
+
+@pytest.mark.every(4)
+@pytest.mark.parametrize("line", CALLS)
+def test_an_answer_is_at_most_12_lines_of_80_columns_beside_its_table(line, printed):
+    text = printed(line)
+    beside, _ = parts(text)
+    assert 1 <= len(beside) <= 12
+    assert max(map(len, text.splitlines())) <= 80
+    assert not re.search(r"\bNone\b|\bnan\b", text)
+
+
+@pytest.mark.every(4)
+@pytest.mark.parametrize("line", CALLS)
+def test_explain_has_all_of_the_answer_and_each_hypothesis_once(line, printed):
+    short, long = printed(line).splitlines(), printed(f"{line} --explain")
+    lines = long.splitlines()
+    assert short[0] == lines[0]
+    assert len(lines) >= len(short)
+    if "needs" in lines:
+        needs = lines[lines.index("needs") + 1 : lines.index("assuming")]
+        starts = [each for each in needs if each and not each.startswith("    ")]
+        assert starts
+        assert len(starts) == len(set(starts))
+
+
+CLUSTER_WORDS = {
+    "--bandwidth-bit-per-s 1e10": "10 Gbit/s a link",
+    "--latency-s 50e-6": "50 us a hop",
+    "--topology ring": "ring",
+    "--step-s 0.1": "steps of 0.1 s",
+    "--compute exponential": "exponential step times",
+}
+CONSTANTS = {f"--{name} 1": f"{name} = 1 (0.1 to 10)" for name in ("L", "sigma2", "gap")}
+ON_A_CLUSTER = {
+    "runtime --tau 8 --d 1e9": {},
+    "error --eta 0.05 --tau 8 --time-s 3600 --d 1e6": {
+        f"--{n} 1": f"{n} = 1 (0.1 to 10)" for n in ("L", "sigma2", "gap")
+    },
+    "tau --eta 0.01 --time-s 600 --d 1e6": CONSTANTS,
+    "plan --d 1e4 --target 0.1 --operators identity": {
+        "--condition 100": "condition number 100",
+        "--codec free": "codecs as fast as on this machine",
+    },
+}
+
+
+def assumed(text):
+    found = re.search(r"^assumed: (.*?)(?=^\S|\Z)", text, re.MULTILINE | re.DOTALL)
+    return re.split(r", (?![^(]*\))", " ".join(found[1].split())) if found else []
+
+
+@pytest.mark.parametrize("command", ON_A_CLUSTER)
+def test_exactly_what_was_not_said_is_assumed(command, printed):
+    words = CLUSTER_WORDS | ON_A_CLUSTER[command]
+    always = assumed(printed(f"{command} --workers 4 {' '.join(words)}"))
+    assert not set(words.values()) & set(always)
+    for left_out in words:
+        line = " ".join(option for option in words if option != left_out)
+        assert set(assumed(printed(f"{command} --workers 4 {line}"))) - set(always) == {words[left_out]}
+    assert set(assumed(printed(f"{command} --workers 4"))) == {*words.values(), *always}
+
+
+def test_python_knows_what_was_not_said_of_a_cluster_too():
+    assert rd.Cluster(workers=4).assumed() == (
+        *("steps of 0.1 s", "exponential step times", "ring", "10 Gbit/s a link", "50 us a hop"),
+    )
+    stated = rd.Cluster(workers=4, bandwidth_bit_per_s=1e10, latency_s=50e-6, topology="ring", compute="exponential")
+    assert stated.assumed() == ("steps of 0.1 s",)
+    assert stated.with_parts(step_s=0.1).assumed() == ()
+    assert rd.Cluster(workers=1, step_s=1).assumed() == ()
+    assert stated == rd.Cluster(workers=4)
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_columns_sets_the_width(columns, printed, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    text = printed("tau --workers 64 --eta 0.01 --time-s 600 --d 1.3e9")
+    assert columns - 20 < max(map(len, text.splitlines())) <= columns
+
+
+def test_a_name_is_never_broken():
+    names = ["short", "n" * 50, "m" * 75]
+    lines = Table(("compressor", "bits", "claim"), tuple((n, "1.0", "unbiased") for n in names)).lines(60)
+    assert all(any(name in line for line in lines) for name in names)
+    assert all(len(line) <= 60 or line.strip() in names for line in lines)
+
+
+def test_facts_that_do_not_fit_stand_in_explain():
+    answer = Answer("Do it.", {f"fact {k}": "word " * 30 for k in range(9)}, assumed=("a", "b"), left_out="c")
+    assert len(str(answer).splitlines()) <= 12
+    assert str(answer).splitlines()[-1] == "assumed: a, b"
+    assert all(f"fact {k}" in answer.explain() for k in range(9))
+
+
+def test_compressors_are_sorted_by_error_at_equal_bits():
+    x = np.random.default_rng(1).standard_normal(1000)
+    (table,) = rd.compare(["qsgd", "eden", "topk", "drive"], x, bits=(2, 1)).answer().tables
+    bits, errors = ([float(row[place]) for row in table.rows] for place in (1, 2))
+    groups = [round(each) for each in bits]
+    assert groups == sorted(groups)
+    assert list(zip(groups, errors, strict=True)) == sorted(zip(groups, errors, strict=True))
+
+
+@pytest.mark.parametrize("compute", ["constant", "exponential", "half_exponential"])
+def test_the_headline_counts_stragglers_where_steps_are_random(compute):
+    asked = {"L": 1, "sigma2": 1, "eta": 0.01, "gap": 1, "time_s": 600, "bits": 8.192e8}
+    best = rd.tau_star(**asked, cluster=rd.Cluster(workers=16, step_s=0.08, compute=compute))
+    assert best.recommended == (best.safe if compute == "constant" else best.sharp)
+    assert best.answer().verdict.startswith(f"Average every {best.recommended} steps")
+    assert best.to_dict()["recommended"] == best.recommended
+
+
+def gbit_per_s(text):
+    return float(re.search(r"([\d.e+]+) Gbit/s", text)[1]) * 1e9
+
+
+@pytest.mark.parametrize("d", [3e5, 1e6, 3e7])
+@pytest.mark.parametrize("compute", ["constant", "exponential"])
+def test_every_step_is_best_above_the_bandwidth_that_is_said(d, compute):
+    asked = {"L": 1, "sigma2": 10, "eta": 0.1, "gap": 1, "time_s": 600, "d": d}
+
+    def best(bandwidth):
+        cluster = rd.Cluster(workers=4, step_s=0.1, compute=compute, bandwidth_bit_per_s=bandwidth, latency_s=1e-6)
+        return rd.tau_star(**asked, cluster=cluster)
+
+    here = best(1e8)
+    turn = here.answer().facts["turns"]
+    if "no bandwidth" in turn:
+        assert best(1e15).recommended == int(re.search(r"best: (\d+)", turn)[1]) > 1
+        return
+    at = gbit_per_s(turn)
+    assert "above" in turn if here.recommended > 1 else "below" in turn
+    assert best(1.02 * at).recommended == 1
+    assert best(at / 1.02).recommended > 1
+
+
+@pytest.mark.parametrize("goal", [{"target": 0.1}, {"target": 0.1, "L": 1, "sigma2": 1, "gap": 1}])
+@pytest.mark.parametrize("bandwidth", [1e8, 1e10])
+def test_a_plan_turns_at_the_bandwidth_that_is_said(goal, bandwidth):
+    def plan(bit_per_s):
+        cluster = rd.Cluster(workers=8, step_s=0.1, bandwidth_bit_per_s=bit_per_s)
+        asked = {"operators": ["identity", "tcdq:omega=0.1"], "codec": rd.Codec(1e-9, 1e-9)}
+        return rd.plan(d=10**7, cluster=cluster, **asked, **goal)
+
+    here = plan(bandwidth)
+    (turn,) = here.turns
+    outside, inside = (1.02, 1 / 1.02) if turn["side"] == "above" else (1 / 1.02, 1.02)
+    assert plan(outside * turn["bit_per_s"]).best.operator == turn["rival"] != here.best.operator
+    assert plan(inside * turn["bit_per_s"]).best.operator == here.best.operator
+
+
+def test_the_rescaling_of_the_rate_is_that_of_theorem_1():
+    def best_rate(m, tau):
+        rates = np.geomspace(1e-6, 5e-4, 6001)
+        at = {"K": 1e9, "L": 1.0, "gap": 1.0, "sigma2": 1.0, "m": m, "tau": tau}
+        return rates[np.argmin(pasgd_iterations(eta=rates, **at))]
+
+    assert best_rate(16, 1) / best_rate(4, 1) == pytest.approx(2, rel=0.01)
+    assert best_rate(10**9, 1001) / best_rate(10**9, 126) == pytest.approx(0.5, rel=0.01)
