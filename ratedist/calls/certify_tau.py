@@ -44,11 +44,11 @@ class CertifiedTau(Answered):
         does not exist is None.
     about : str
         What the values are.
-    assumed : tuple of str, optional
-        What the caller did not state, with the values that were taken.
     missing : tuple of dict, optional
         For every value that is None its "tau", its name as "value", and as "why" the condition that fails, with its
         value; likewise for every value that says nothing, because the start is as good.
+    assumed : tuple of str, optional
+        What the caller did not state, with the values that were taken.
     """
 
     tau: int

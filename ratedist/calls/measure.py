@@ -189,8 +189,10 @@ def of_file(tensors: Sequence[str], left_out: Sequence[str]) -> dict[str, str]:
 
     Parameters
     ----------
-    tensors, left_out : sequence of str
-        Names of those that were read, and of the others with the reason.
+    tensors : sequence of str
+        Names of those that were read.
+    left_out : sequence of str
+        Names of the others, with the reason.
     """
     return {"read": _listed(tensors), "not read": _listed(left_out)}
 
@@ -272,8 +274,10 @@ def drawn(draws: int, seed: int) -> tuple[str, ...]:
 
     Parameters
     ----------
-    draws, seed : int
-        Of the measurement.
+    draws : int
+        Messages of each compressor.
+    seed : int
+        Of their randomness.
     """
     return (f"{DRAWS} messages each",) * (draws == DRAWS) + ("seed 0",) * (seed == 0)
 

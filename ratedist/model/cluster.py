@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from inspect import signature
 from typing import Any, get_args
 
 from bounds import Interval
@@ -365,6 +366,10 @@ class Cluster:
             f"{self.workers} equal workers, {steps}, {self.topology}, "
             f"{self.latency_s:g} s a hop, {self.bandwidth_bit_per_s:g} bit/s a link"
         )
+
+
+_of_init = list(signature(Cluster.__init__).parameters.values())
+Cluster.__signature__ = signature(Cluster).replace(parameters=_of_init[1:])  # type: ignore[attr-defined]  # not __new__
 
 
 def _unknown(name: str, value: Any, known: tuple[str, ...]) -> ValueError:
