@@ -38,6 +38,10 @@ class ClaimBets(Bets):
     def power(self) -> Power:
         """Return what would have been found."""
 
+    def growth(self, vector: int) -> float:
+        """Return the log-capital of the bets on one vector alone; -inf where there are none."""
+        return -inf
+
     def enough(self) -> bool:
         """Return only the law of the mean asks for a power."""
         return True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 
 from ..betting.budget import Budget
@@ -59,6 +61,10 @@ class SquaredErrors(ClaimBets):
     def rejected(self) -> bool:
         """Return whether the capital has reached 1/level."""
         return self.ledger.rejects(self.level)
+
+    def growth(self, vector: int) -> float:
+        """Return the log-capital of the bets on one vector alone; -inf where there are none."""
+        return self.ledger.growth(self.number[vector]) if vector in self.number else -inf
 
     def richest(self) -> int | None:
         """Return the vector on which the most was won."""

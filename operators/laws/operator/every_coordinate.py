@@ -1,24 +1,32 @@
 """Law: every coordinate is carried, also around the lengths of buckets and SIMD blocks (statistical, anytime-valid).
 
-First every coordinate is made to answer, and those that answer unlike the others become suspects, with the last
-coordinate of every length and the borders of blocks.  Nobody is accused by that.  Then each suspect is tried alone,
-as a one-hot vector, with fresh draws on which the laws of the error and of the mean bet.  (The exact marginals are of
-no use there: a selection of one in thousands hardly ever shows that it depends on its random words.)
+First every coordinate of every length is made to answer.  Those that answer unlike the others of the same length become
+suspects, with the last coordinate of every length and the borders of blocks.  A suspect is not yet a finding: each is
+tried alone, as a one-hot vector, with fresh draws on which the laws of the error and of the mean bet.  (The exact
+marginals are of no use there: a selection of one in thousands hardly ever shows that it depends on its random words.)
 Of a strict contraction every single draw is judged.
+
+The report says at which share of the coordinates a half would have been seen.  That is computed from the same draws:
+the answers of a coordinate are halved, and the coordinate must become a suspect; the draws of a suspect are halved,
+and the bets must reject.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import zip_longest
+from math import floor, log
 from time import monotonic
 
 import numpy as np
 
 from bounds.claims import StrictlyContractive
 
+from ..betting.budget import Budget
 from ..betting.eprocess import SLACK
 from ..kit.answers import Answers
-from ..kit.evidence import Source, collect
+from ..kit.evidence import BATCH, Draws, Source, collect
 from ..kit.examples import Example
 from ..kit.law import SLOW_S, Context, Law, Violation, fresh_key, raised, second_moment
 from ..kit.statistical import ClaimBets
@@ -27,13 +35,18 @@ from ..kit.verdict import Outcome, Verdict
 from .distortion import Distortion
 from .unbiasedness import Unbiasedness
 
-ROUNDS, CALLS = 8, 1000  # vectors of every length; vectors in all
+ROUNDS, CALLS = 160, 1000  # vectors of every length; of the longest one while a coordinate has not answered
+LEAST_ROUNDS = 32
 CALLS_TIMED = 3
-SUSPECTS = 3  # of each kind
+SUSPECTS = 3  # of each kind: other values, fewer answers
+PURSUED = 4  # suspects that get draws of their own
+STRICT_DRAWS = 4  # of a random strict contraction at a suspect
+PURSUED_SHARE = 60  # of the usual draws: at a suspect, until a half would have been seen
+LONGER = 4  # times the draws that a half needs
 BORDERS = (0, 63, 64, 255, 256, 1023, 1024)
 FAULT = 0.5  # the bias of a coordinate, over its size, that is looked for
 DRAWS_SHARE, LEAST_DRAWS = 1.0, 3  # of the usual draws; of a vector, however long they take
-SEEN_SHARE, SHARE = 0.05, 0.15  # of the seconds, after which no vector more is seen, or drawn at
+SEEN_SHARE, SHARE = 0.15, 0.3  # of the seconds, after which no vector more is seen, or drawn at
 MOST_SHARE = 0.5  # of the most seconds, after which nothing is drawn even if a fault might be missed
 
 
@@ -58,11 +71,13 @@ class EveryCoordinate(Law):
             return Verdict(self.name, Outcome.NOT_APPLICABLE, reason)
         try:
             answers = self._answers(subject, context)
-            suspects = self._suspects(answers, context.budget.lengths)
-            examples = list(subject.domain.of([*suspects, *self._ends(context.budget.lengths)]))
+            ends = self._ends(context.budget.lengths)
+            suspects = self._suspects(answers, ends)
+            examples = list(subject.domain.of(_alone(d, i) for d, i in dict.fromkeys([*suspects, *ends])))
             for example in examples:
                 self.holds(subject, example, context)
-            draws, bets = self._drawn(subject, examples, context)
+            broken = [loses for e in examples if (loses := self._half_breaks(subject, e, context)) is not None]
+            draws, bets, pursued = self._drawn(subject, examples, context)
         except Violation as found:
             return Verdict(self.name, Outcome.FAIL, str(found))
         except OutOfTime:
@@ -73,59 +88,118 @@ class EveryCoordinate(Law):
             if bet.rejected():
                 worst = examples[bet.richest() or 0]
                 return Verdict(self.name, Outcome.FAIL, bet.finding(), worst.name, worst.x)
-        count = int((answers.n > 0).sum())
-        text = f"{count} of {answers.n.size} coordinates answered, {len(examples)} tried alone with {draws} draws"
-        if all(bet.enough() for bet in bets):
-            return Verdict(self.name, Outcome.PASS, text)
-        text += f"; one that is off by {FAULT:g} of its size might have been missed"
-        hurried = draws < self._usual(context) * len(examples)
+        seen = self._seen(subject, answers, ends, pursued, float(np.mean(broken)) if broken else 0.0)
+        total, answered = sum(a.d for a in answers), sum(int((a.n > 0).sum()) for a in answers)
+        text = (
+            f"{answered} of {total} coordinates of {len(answers)} lengths up to {answers[-1].d} answered, "
+            f"{len(examples)} tried alone with {draws} draws; a half would have been seen at "
+            f"{_percent(seen)} of the coordinates"
+        )
+        hurried = draws < self._usual(context) * len(examples) and not all(bet.enough() for bet in bets)
         return Verdict(self.name, Outcome.INCONCLUSIVE if hurried else Outcome.PASS, text)
 
     def holds(self, subject: Subject, example: Example, context: Context) -> None:
-        """At one vector: a strict contraction on one draw."""
-        claim, x = subject.claim(example.d), example.x.astype(np.float64)
+        """At one vector: a strict contraction on a few draws."""
+        claim = subject.claim(example.d)
+        if isinstance(claim, StrictlyContractive):
+            for error in self._errors(subject, example, context, 1.0):
+                self._contracts(claim, error, example.name)
+
+    def _half_breaks(self, subject: Subject, example: Example, context: Context) -> bool | None:
+        """Return whether the draws at a one-hot vector, halved, would break a strict contraction; None if none is
+        claimed.
+        """
+        claim = subject.claim(example.d)
         if not isinstance(claim, StrictlyContractive):
-            return
-        error = subject.draw(example.x, context.key(f"{self.name} {example.name}")) - x
-        self._contracts(claim, float(np.linalg.norm(error) / np.linalg.norm(x)), example.name)
+            return None
+        return max(self._errors(subject, example, context, FAULT)) > float(np.sqrt(claim.alpha)) + SLACK
+
+    def _errors(self, subject: Subject, example: Example, context: Context, factor: float) -> list[float]:
+        """Return ``|C(x) - x|/|x|`` of STRICT_DRAWS draws whose largest coordinate is multiplied by ``factor``."""
+        x, errors = example.x.astype(np.float64), []
+        i = int(np.abs(x).argmax())
+        for draw in range(1 if subject.randomness == "none" else STRICT_DRAWS):
+            y = subject.draw(example.x, context.key(f"{self.name} {example.name} {draw}"))
+            y[i] *= factor
+            errors.append(float(np.linalg.norm(y - x) / np.linalg.norm(x)))
+        return errors
 
     def _contracts(self, claim: StrictlyContractive, error: float, where: str) -> None:
         if not error <= float(np.sqrt(claim.alpha)) + SLACK:
             raise Violation(f"|C(x) - x|^2 = {error**2:.8g} |x|^2 at {where}; claimed at most {claim.alpha:.8g} surely")
 
-    def _answers(self, subject: Subject, context: Context) -> Answers:
-        """Return every coordinate of every length, until all have answered or the time is over."""
-        rng, lengths = context.rng(self.name), context.budget.lengths
-        answers = Answers(max(subject.domain.length(d) for d in lengths))
-        for call in range(CALLS):
-            in_turn = call < ROUNDS * len(lengths)
-            if not in_turn and not answers.missing(answers.n.size).size:
+    def _answers(self, subject: Subject, context: Context) -> list[Answers]:
+        """Return the answers at every length, until a half would be seen everywhere or the time is over."""
+        rng, ends = context.rng(self.name), self._ends(context.budget.lengths)
+        answers = [Answers(d) for d in sorted({subject.domain.length(d) for d in context.budget.lengths})]
+        for turn in range(CALLS):
+            doubled = turn >= LEAST_ROUNDS and turn & (turn - 1) == 0
+            if doubled and all(seen.all() for seen in self._half_suspected(subject, answers, ends)):
                 break
-            if call >= len(lengths) and (context.accused or not context.spare(SEEN_SHARE)):
+            asked = answers if turn < ROUNDS else [a for a in answers[-1:] if not a.n.all()]
+            if not asked:
                 break
-            d = subject.domain.length(lengths[call % len(lengths)] if in_turn else max(lengths))
-            sparse = call % (4 if isinstance(subject.claim(d), StrictlyContractive) else 2) == 1
-            x = subject.domain.fit(answers.vector(d, rng, sparse=sparse))
-            if x is None or not x.any():
-                continue
-            y, claim, wide = subject.draw(x, fresh_key(rng)), subject.claim(d), x.astype(np.float64)
-            answers.add(x, y)
-            if isinstance(claim, StrictlyContractive):
-                error = float(np.linalg.norm(y - wide) / np.linalg.norm(wide))
-                self._contracts(claim, error, f"entries of one size, d = {d}")
+            for table in asked:
+                if turn > 0 and (context.accused or not context.spare(SEEN_SHARE)):
+                    return answers
+                self._ask(subject, table, turn, rng)
         return answers
 
-    def _suspects(self, answers: Answers, lengths: tuple[int, ...]) -> list[Example]:
-        """Return one-hot vectors at the suspects, in the shortest vector that has them."""
-        suspects = [i for i in answers.suspects(SUSPECTS) if i < max(lengths)]
-        return [_alone(min(d for d in lengths if d > i), i) for i in suspects]
+    def _ask(self, subject: Subject, answers: Answers, turn: int, rng: np.random.Generator) -> None:
+        claim = subject.claim(answers.d)
+        strict = isinstance(claim, StrictlyContractive)
+        x = subject.domain.fit(answers.vector(rng, sparse=turn % (4 if strict else 2) == 1))
+        if x is None or not x.any():
+            return
+        y, wide = subject.draw(x, fresh_key(rng)), x.astype(np.float64)
+        answers.add(x, y)
+        if isinstance(claim, StrictlyContractive):
+            squares, norm2 = (y - wide) ** 2, float(wide @ wide)
+            self._contracts(claim, float(np.sqrt(squares.sum() / norm2)), f"entries of one size, d = {answers.d}")
+            halved = squares.sum() - squares + (FAULT * y - wide) ** 2
+            answers.half_seen |= np.sqrt(halved / norm2) > np.sqrt(claim.alpha) + SLACK
 
-    def _ends(self, lengths: tuple[int, ...]) -> list[Example]:
-        """Return one-hot vectors at the last coordinate of every length and at the borders of blocks."""
-        return [_alone(d, d - 1) for d in lengths] + [_alone(max(lengths), i) for i in BORDERS if i < max(lengths)]
+    def _suspects(self, answers: list[Answers], ends: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Return (length, coordinate): in turn those whose values differ most and those that answer least often.
 
-    def _drawn(self, subject: Subject, examples: list[Example], context: Context) -> tuple[int, list[ClaimBets]]:
-        """Return the number of draws, and the bets on them."""
+        The ends are tried anyway; in a last bucket of one coordinate an honest quantiser answers unlike elsewhere.
+        """
+        off = _largest(answers, [_without(a, a.dissent(), ends) for a in answers])
+        silent = _largest(answers, [_without(a, a.silence(), ends) for a in answers])
+        return [pair for pairs in zip_longest(off, silent) for pair in pairs if pair is not None]
+
+    def _half_suspected(
+        self, subject: Subject, answers: list[Answers], ends: list[tuple[int, int]]
+    ) -> Iterator[np.ndarray]:
+        """Return for each length where a half would have been a suspect, or broken a strict contraction."""
+        scores = [np.sort(_without(a, a.dissent(), ends))[-SUSPECTS:] for a in answers]
+        least = float(np.sort(np.concatenate(scores))[-SUSPECTS:][0])
+        for table in answers:
+            claim = subject.claim(table.d)
+            suspected = table.dissent(FAULT) > least
+            if second_moment(claim) is None:
+                yield np.zeros(table.d, bool)
+            else:
+                yield suspected | table.half_seen
+
+    def _seen(
+        self, subject: Subject, answers: list[Answers], ends: list[tuple[int, int]], pursued: float, strict: float
+    ) -> float:
+        """Return the share of all coordinates at which a half would have been seen; ``pursued``, ``strict``: the shares
+        of the suspects, under either kind of claim, at which a half would have been refuted.
+        """
+        seen = 0.0
+        for table, suspected in zip(answers, self._half_suspected(subject, answers, ends), strict=True):
+            share = strict if isinstance(subject.claim(table.d), StrictlyContractive) else pursued
+            seen += float(np.where(table.half_seen, 1.0, share * suspected).sum())
+        return seen / sum(table.d for table in answers)
+
+    def _ends(self, lengths: tuple[int, ...]) -> list[tuple[int, int]]:
+        """Return (length, coordinate): the last one of every length and the borders of blocks."""
+        return [(d, d - 1) for d in lengths] + [(max(lengths), i) for i in BORDERS if i < max(lengths)]
+
+    def _drawn(self, subject: Subject, examples: list[Example], context: Context) -> tuple[int, list[ClaimBets], float]:
+        """Return the number of draws, the bets on them, and the share of pursued suspects where a half would lose."""
         spent, usual = monotonic() - context.began, SHARE * context.budget.seconds
         patient = not context.accused and self._pace(subject, examples, context) <= SLOW_S
         most = MOST_SHARE * context.budget.most_seconds if patient else usual
@@ -138,12 +212,44 @@ class EveryCoordinate(Law):
             most_seconds=max(0.0, most - spent),
         )
         level, rng = context.level(2), context.rng(f"{self.name} draws")
-        claimed = any(second_moment(subject.claim(e.d)) is not None for e in examples)
-        laws = (Distortion(), Unbiasedness()) if claimed else ()
-        bets = [bet for bet in (law.bets(subject, examples, level, budget) for law in laws) if bet is not None]
+        bets = _bets(subject, examples, level, budget)
         if not bets or all(isinstance(subject.claim(e.d), StrictlyContractive) for e in examples):
-            return len(examples), []
-        return collect(Source(subject, lambda: fresh_key(rng)), examples, list(bets), budget), bets
+            return len(examples), [], 0.0
+        source = Source(subject, lambda: fresh_key(rng))
+        draws = collect(source, examples, list(bets), budget)
+        more, seen = 0, []
+        judged = [j for j, e in enumerate(examples) if second_moment(subject.claim(e.d)) is not None]
+        for vector in judged[:PURSUED]:
+            until = context.began + most
+            made, half_loses = self._pursue(source, examples, vector, bets, level, budget, until)
+            more += made
+            seen.append(half_loses)
+            if not half_loses:
+                break
+        return draws + more, bets, float(np.mean(seen)) if seen else 0.0
+
+    def _pursue(
+        self, source: Source, examples: list[Example], vector: int, bets: list[ClaimBets], level: float,
+        budget: Budget, until: float,
+    ) -> tuple[int, bool]:  # fmt: skip
+        """Draw at one suspect until it is refuted or would have been if it were halved; draws, and whether it would."""
+        example = examples[vector]
+        halved = _bets(source.subject, [example], level / (2 * len(examples)), budget)
+        most = full = PURSUED_SHARE * budget.draws
+        half_loses, needed = False, -log(level / (2 * len(examples)))
+        for n in range(0, full, BATCH):
+            if any(b.rejected() for b in bets) or monotonic() > until or n >= most:
+                return n, half_loses
+            draws = source.draw(example, BATCH)
+            for bet in bets:
+                bet.update(vector, draws)
+            for bet in halved:
+                bet.update(0, _halved(draws, example))
+            if not half_loses and any(b.rejected() for b in halved):
+                half_loses, most = True, LONGER * (n + BATCH)  # a quarter, the half of a half, loses that much earlier
+            if n >= full // 2 and not half_loses and max(b.growth(0) for b in halved) < needed / 10:
+                return n + BATCH, False
+        return full, half_loses
 
     def _pace(self, subject: Subject, examples: list[Example], context: Context) -> float:
         """Return seconds of the quickest of a few calls at the shortest vector."""
@@ -161,3 +267,38 @@ class EveryCoordinate(Law):
 
 def _alone(d: int, i: int) -> Example:
     return Example(f"only coordinate {i} of {d}", np.eye(1, d, i, np.float32)[0])
+
+
+def _bets(subject: Subject, examples: list[Example], level: float, budget: Budget) -> list[ClaimBets]:
+    """Return the bets of the laws of the error and of the mean on these vectors."""
+    if all(second_moment(subject.claim(e.d)) is None for e in examples):
+        return []
+    laws = (law.bets(subject, examples, level, budget) for law in (Distortion(), Unbiasedness()))
+    return [bet for bet in laws if bet is not None]
+
+
+def _halved(draws: Draws, example: Example) -> Draws:
+    """Return the draws as they would be if the largest coordinate of the vector were halved."""
+    errors, i = draws.errors.copy(), int(np.abs(example.x).argmax())
+    wide = example.x.astype(np.float64)
+    errors[:, i] = FAULT * errors[:, i] - (1 - FAULT) * wide[i] / np.linalg.norm(wide)
+    return replace(draws, errors=errors)
+
+
+def _without(answers: Answers, scores: np.ndarray, ends: list[tuple[int, int]]) -> np.ndarray:
+    """Return the scores with 0 at the ends."""
+    scores[[i for d, i in ends if d == answers.d]] = 0.0
+    return scores
+
+
+def _largest(answers: list[Answers], scores: list[np.ndarray]) -> list[tuple[int, int]]:
+    """Return (length, coordinate) of the SUSPECTS largest scores above 0."""
+    found = [
+        (float(s[i]), a.d, int(i)) for a, s in zip(answers, scores, strict=True) for i in np.argsort(-s)[:SUSPECTS]
+    ]
+    return [(d, i) for score, d, i in sorted(found, reverse=True)[:SUSPECTS] if score > 0]
+
+
+def _percent(share: float) -> str:
+    """Return a share in per cent, rounded down."""
+    return f"{floor(1000 * share + 1e-9) / 10:g} %"

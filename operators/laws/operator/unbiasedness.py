@@ -6,6 +6,8 @@ does without some bound on the error, so where the constant alone is refuted the
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 
 from bounds.claims import Unbiased
@@ -94,6 +96,10 @@ class _Mean(ClaimBets):
     def rejected(self) -> bool:
         """Return whether the capital has reached 1/level."""
         return self.ledger.rejects(self.level)
+
+    def growth(self, vector: int) -> float:
+        """Return the log-capital of the bets on one vector alone; -inf where there are none."""
+        return self.ledger.growth(self.number[vector]) if vector in self.number else -inf
 
     def enough(self) -> bool:
         """Return whether the bias asked for would be found."""
