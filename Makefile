@@ -9,7 +9,7 @@ RUNS   := $(VENV)/.installed-for-runs
 TIMED    := adacomm speed-up tau-star joint straggler wire all-reduce overlap
 UNTIMED  := compressors error-feedback byzantine layerwise gtopk
 
-.PHONY: setup validate wheel studies lint test test-all test-slow docs docs-test clean
+.PHONY: setup validate wheel studies lint test test-rest test-all test-nightly docs docs-test clean
 .DEFAULT_GOAL := test
 
 # Compiled once, not in each of the some hundred processes that the tests start.
@@ -49,14 +49,26 @@ lint: setup
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 
-test: lint
-	$(BIN)/python -m pytest -n auto --dist loadfile
+# mypy takes a minute of one core the first time: it runs beside the tests.
+PROFILE ?= quick
+test: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/mypy > $(VENV)/mypy.log 2>&1 & types=$$!; \
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow" --tier quick --hypothesis-profile=$(PROFILE); tests=$$?; \
+	wait $$types; types=$$?; cat $(VENV)/mypy.log; test $$tests = 0 && test $$types = 0
+
+# What "test" leaves of the full tier.
+test-rest: setup
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow" --tier rest --hypothesis-profile=ci --durations=20
 
 test-all: lint
-	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow" --hypothesis-profile=ci
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow" --hypothesis-profile=ci --durations=20
 
-test-slow: setup
-	$(BIN)/python -m pytest -m slow -n auto
+# Long sweeps, kills, journeys, wheels, Flower, Dask: by hand before a release, and every night.
+test-nightly: setup
+	$(BIN)/python -m pytest -m slow -n auto --dist loadfile --durations=20
 
 docs: setup
 	$(BIN)/python -m sphinx -W --keep-going -n -q docs docs/_build/html

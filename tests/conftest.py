@@ -14,10 +14,15 @@ import random
 import shutil
 import signal
 import sys
+import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+sys.path.insert(0, str(Path(__file__).parent))
+import tiers
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started with & by a shell: what tests start would ignore Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -79,14 +84,21 @@ def pytest_xdist_make_scheduler(config, log):
     return ByWhatTheyShare(config, log)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Mark the cases of tests marked ``every(n)`` that are not quick, and begin with the longest files.
+def pytest_addoption(parser):
+    """``--tier quick``: what ``make test`` runs; ``--tier rest``: what is left of the full tier."""
+    parser.addoption("--tier", choices=["quick", "rest"], help="a part of the full tier, see tests/tiers.py")
 
-    The first case, the n-th after it and so on are quick, the others thorough.
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Sort cases into tiers (``tiers.py``), and begin with the longest files.
+
+    Of a test marked ``every(n)`` the first case, the n-th after it and so on are quick, the others thorough.
     """
     cases = Counter()
     for item in items:
+        if tiers.is_nightly(item.nodeid):
+            item.add_marker(pytest.mark.slow)
         mark = item.get_closest_marker("every")
         if mark is None or item.get_closest_marker("thorough") or item.get_closest_marker("slow"):
             continue
@@ -94,6 +106,11 @@ def pytest_collection_modifyitems(items):
         if cases[test] % mark.args[0]:
             item.add_marker(pytest.mark.thorough)
         cases[test] += 1
+    if tier := config.getoption("--tier"):
+        later = tiers.left_to_full([item.nodeid for item in items])
+        left_out = [item for item in items if (item.nodeid in later) == (tier == "quick")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if (item.nodeid in later) != (tier == "quick")]
     tests = Counter(map(file_of, items))
     items.sort(key=lambda item: (file_of(item) not in LONGEST, -tests[file_of(item)], file_of(item)))
 
@@ -101,6 +118,20 @@ def pytest_collection_modifyitems(items):
 def file_of(item):
     """The name of a test's file, as in ``LONGEST``."""
     return item.nodeid.partition("::")[0]
+
+
+CLOCK = tiers.clock()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Record the processor seconds of every case if the environment asks for them."""
+    before = tiers.processor_seconds(), time.monotonic()
+    try:
+        return (yield)
+    finally:
+        if CLOCK is not None:
+            CLOCK.lap(item.nodeid, before)
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,191 @@
+"""Which tests run when: the quick, the full and the nightly tier.
+
+Quick (``make test``): cases of at most 0.2 s, and slower ones that the last change reaches, up to a budget.
+Full (CI): everything but the nightly tier.
+Nightly (``make test-nightly``): tests marked ``slow``, and the long cases of ``NIGHTLY``.
+
+``durations.json`` holds the processor seconds of the slower cases, processes that they start included.
+``CPU_OUT=file pytest ...`` appends a line for every case; ``python tests/tiers.py file`` writes ``durations.json``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+import time
+from collections import defaultdict, deque
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+DURATIONS = Path(__file__).parent / "durations.json"
+FAST_S, BUDGET_S = 0.2, 40.0  # processor seconds: of a fast case, and of all slower ones that a change reaches
+FROM = re.compile(
+    r"^\s*from\s+((?:bounds|operators|ratedist|gpu_validation)[\w.]*)\s+import\s+(\([^)]*\)|[^\n]*)", re.M
+)
+PACKAGES = ("bounds", "operators", "ratedist", "gpu_validation")
+
+# Test -> the cases that stay in the full tier (a pattern of their names; "" for none), and what else stays there.
+NIGHTLY = {
+    "tests/journeys/test_journeys.py::test_it_arrives": "",  # every command of a journey has its own test
+    "tests/test_ten_minute_guide.py::test_the_guide_leads_from_a_script_to_a_plan": "",  # test_training_guides
+    "tests/test_auto_tau_guide.py": "",  # local_sgd/test_auto*.py
+    "tests/test_installed_wheel.py": "",  # test_architecture: the files of the wheel
+    "tests/compatibility/test_elastic_restart.py": "",  # distributed/test_torchrun.py
+    "tests/gpu_validation/engines/test_dask.py": "",  # the same laws of engines on the local one
+    "tests/gpu_validation/adapters/test_flower.py::test_a_federation_gives_the_bits_and_bytes_of_a_plain_loop": "",
+    "tests/gpu_validation/local_sgd/test_survival.py::test_survivors_go_on_whenever_a_rank_dies": r"outer",
+    "tests/gpu_validation/studies/test_on_engine.py::test_the_command_runs_on_dask": "",
+    "tests/gpu_validation/studies/test_on_engine.py::test_a_killed_process_loses_one_unit_at_most": r"local",
+    "tests/gpu_validation/studies/overlap/test_study.py::test_the_tiny_study_is_whole": "",  # the record, judged anew
+    "tests/gpu_validation/test_killed_ranks.py::test_at_ten_moments_of_either_shot": r"Hook-0|Mean-1|MeanOfSums-1",
+    "tests/test_public_scripts.py::test_a_patched_script_gives_the_bits_of_a_loop_by_hand": r"ddp_tut|gpt-comp",
+    "tests/test_public_scripts.py::test_a_script_runs_without_a_patch": r"ddp_tutorial",
+    "tests/bounds/pep/test_different_data.py::test_the_minimax_table_is_proved": r"0\.0025",
+    "tests/test_framework_scripts.py::test_scripts_with_ddp_give_the_bits_of_the_plain_api": r"comm_hook",
+}
+
+
+# -- nightly ----------------------------------------------------------------------------------------------------
+def is_nightly(nodeid: str) -> bool:
+    """Whether the table moves a case to the nightly tier."""
+    return any(nodeid.startswith(test) and not (kept and re.search(kept, nodeid)) for test, kept in NIGHTLY.items())
+
+
+# -- quick ------------------------------------------------------------------------------------------------------
+def durations() -> dict[str, float]:
+    """Processor seconds of the slower cases."""
+    return {
+        f"{file}::{case}": seconds
+        for file, cases in json.loads(DURATIONS.read_text()).items()
+        for case, seconds in cases.items()
+    }
+
+
+def module_of(path: str) -> str:
+    """The module of a file, relative to the repository."""
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def exported() -> dict[str, str]:
+    """Name -> the module that defines it, of the packages that load their names when they are used."""
+    found = {}
+    for top in PACKAGES:
+        for file in (ROOT / top).rglob("__init__.pyi"):
+            package = module_of(file.parent.relative_to(ROOT).as_posix())
+            lines = re.findall(r"^from \.([\w.]+) import (\w+) as", file.read_text(), re.MULTILINE)
+            found |= {f"{package}.{name}": f"{package}.{module}" for module, name in lines}
+    return found
+
+
+def imports() -> dict[str, set[str]]:
+    """Module or test file -> the modules of this repository that it imports anywhere."""
+    import grimp
+
+    graph = grimp.build_graph(*PACKAGES, include_external_packages=False, cache_dir=None)
+    names = exported()
+    found = {module: set(graph.find_modules_directly_imported_by(module)) for module in graph.modules}
+    for top in (*PACKAGES, "tests"):
+        for file in (ROOT / top).rglob("*.py"):
+            path = file.relative_to(ROOT).as_posix()
+            targets = found.setdefault(path if top == "tests" else module_of(path), set())
+            for source, listed in FROM.findall(file.read_text()):
+                named = (source, *(f"{source}.{name}" for name in re.findall(r"\w+", listed)))
+                targets |= {names.get(each, each) for each in named} & graph.modules
+    return found
+
+
+def changed() -> set[str]:
+    """Files that the last change touches; empty on a clone without history."""
+    for base in ("origin/main", "HEAD~1"):
+        merge = subprocess.run(
+            ["git", "merge-base", base, "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        if merge.returncode == 0 and (base == "HEAD~1" or merge.stdout.strip() != head()):
+            names = ["git", "diff", "--name-only", merge.stdout.strip()]
+            return set(subprocess.run(names, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split())
+    return set()
+
+
+def head() -> str:
+    """The commit that is checked out; empty outside a repository."""
+    found = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    return found.stdout.strip()
+
+
+def distances(files: set[str], graph: dict[str, set[str]]) -> dict[str, int]:
+    """Module or test file -> the number of imports between it and the nearest changed file."""
+    importers = defaultdict(set)
+    for module, targets in graph.items():
+        for target in targets:
+            importers[target].add(module)
+    starts = [file if file in graph else module_of(file) for file in sorted(files) if file.endswith(".py")]
+    found = dict.fromkeys(starts, 0)
+    queue = deque(starts)
+    while queue:
+        module = queue.popleft()
+        for importer in importers[module] - found.keys():
+            found[importer] = found[module] + 1
+            queue.append(importer)
+    return found
+
+
+def left_to_full(nodeids: list[str]) -> set[str]:
+    """The cases that the quick tier leaves out: slower ones, but for the nearest to the change within the budget."""
+    seconds = durations()
+    slower = [nodeid for nodeid in nodeids if seconds.get(nodeid, 0.0) > FAST_S]
+    files = changed()
+    near = distances(files, imports()) if files else {}
+    reached = sorted(
+        (near[file], seconds[nodeid], nodeid) for nodeid in slower if (file := nodeid.partition("::")[0]) in near
+    )
+    kept, spent = set(), 0.0
+    for _, cost, nodeid in reached:
+        if spent + cost <= BUDGET_S:
+            kept.add(nodeid)
+            spent += cost
+    return set(slower) - kept
+
+
+# -- measuring --------------------------------------------------------------------------------------------------
+def processor_seconds() -> float:
+    """Processor time of this process and of those that it has waited for."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+class Clock:
+    """Writes one line per case: node, processor seconds, seconds."""
+
+    def __init__(self, path: str) -> None:
+        self.file = Path(path).open("a")  # noqa: SIM115  open as long as the session
+
+    def lap(self, nodeid: str, before: tuple[float, float]) -> None:
+        """Write the line of a case that began at ``before``."""
+        spent = round(processor_seconds() - before[0], 3), round(time.monotonic() - before[1], 2)
+        self.file.write(json.dumps([nodeid, *spent]) + "\n")
+        self.file.flush()
+
+
+def clock() -> Clock | None:
+    """A clock if ``CPU_OUT`` names a file."""
+    return Clock(os.environ["CPU_OUT"]) if "CPU_OUT" in os.environ else None
+
+
+def main(path: str) -> None:
+    """Write ``durations.json`` from the lines of a clock."""
+    table: dict[str, dict[str, float]] = {}
+    for line in Path(path).read_text().splitlines():
+        nodeid, seconds, _ = json.loads(line)
+        file, _, case = nodeid.partition("::")
+        if seconds > FAST_S and case:
+            table.setdefault(file, {})[case] = round(seconds, 1)
+    text = {file: dict(sorted(cases.items())) for file, cases in sorted(table.items())}
+    DURATIONS.write_text(json.dumps(text, indent=0, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
