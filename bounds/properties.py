@@ -133,6 +133,10 @@ class Property(enum.Enum):
     RANDOM_DIRECTIONS = "source", "every client holds an independent uniformly random direction"
 
     GAUSSIAN_VECTORS = "source", "every worker holds a vector of its own, all coordinates independent, one Gaussian law"
+    UNIFORM_WORDS = (
+        "source",
+        "every worker holds independent uniform integers of word_bits bits, which are added modulo 2^word_bits",
+    )
     INDEPENDENT_VECTORS = "source", "every worker holds a vector of its own, all coordinates independent, one variance"
 
     # the algorithm
@@ -161,6 +165,7 @@ class Property(enum.Enum):
     )
     RING_MEAN = "method", "partial sums go round a ring, compressed at every hop, then the compressed mean to all"
     TREE_MEAN = "method", "partial sums go up a binary tree, compressed at every edge, then the compressed mean to all"
+    EXACT_SUM = "method", "every worker ends with the exact sum, surely"
     WORD_MEAN = "method", "integers are summed on the way"
     RANDOM_PLACES = "method", "the workers take their places in a uniformly random order, afresh for every exchange"
     BEST_SPLIT = "method", "the bits are split between the stages as best they can, with real-valued rates"

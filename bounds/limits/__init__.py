@@ -10,6 +10,7 @@ from .dithered_gaussian_rate import dithered_gaussian_rate as dithered_gaussian_
 from .dithered_rate import dithered_rate as dithered_rate
 from .eden_inner_product import eden_inner_product as eden_inner_product
 from .eden_inner_product_limit import eden_inner_product_limit as eden_inner_product_limit
+from .exact_sum_rate import exact_sum_rate as exact_sum_rate
 from .gathered_rate import gathered_rate as gathered_rate
 from .gaussian_bits import gaussian_bits as gaussian_bits
 from .gaussian_block_converse import gaussian_block_converse as gaussian_block_converse
@@ -25,6 +26,7 @@ from .lattice_gap import lattice_gap as lattice_gap
 from .layer_bits import layer_bits as layer_bits
 from .mean_estimation import mean_estimation as mean_estimation
 from .mean_estimation_bits import mean_estimation_bits as mean_estimation_bits
+from .mean_exchange_rate import mean_exchange_rate as mean_exchange_rate
 from .mean_received_rate import mean_received_rate as mean_received_rate
 from .rabitq_inner_product import rabitq_inner_product as rabitq_inner_product
 from .rabitq_inner_product_worst import rabitq_inner_product_worst as rabitq_inner_product_worst

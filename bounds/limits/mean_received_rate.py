@@ -13,8 +13,8 @@ R that it received, so T is known from (x_i, key, R) within nmse s^2/m a coordin
 the last step as in ``gaussian_bits``.  This holds for every worker, and so on average.  What is received on average is
 sent.
 
-Two workers attain it: each sends the other its vector (``gathered_rate`` at m = 2).  For more, ``two_shot_rate`` is
-within a factor of two at small errors; whether that factor can be closed is open.
+Two workers attain it: each sends the other its vector (``gathered_rate`` at m = 2).  For more, ``mean_exchange_rate``
+is a larger lower limit at small errors, nearly twice this one.
 """
 
 import sympy as sp

@@ -13,6 +13,9 @@ orthogonal to it, and has variance (1 - q E) s^2/m; the second stage adds E' of 
 
 A worker sends and receives q (log2(1/E) + log2(1/E'))/2, least at q E = E' = 1 - sqrt(1 - nmse) =: e, which needs e <=
 q.  With 1/e = (1 + sqrt(1 - nmse))/nmse this is q (log2(q)/2 + log2(1/e)).
+
+At small errors no exchange needs less by more than 1.42 bits for three workers or more, 1.01 for a thousand
+(``mean_exchange_rate``).
 """
 
 import sympy as sp

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from common import lines, main, panels, provenance
 
+from bounds.limits import mean_exchange_rate, mean_received_rate, two_shot_rate
 from bounds.theorems import gather_error, ring_error, tree_error, two_shot_exact_error
 from gpu_validation.reporting.plotting import LINES, MARKS, PALETTE
 from gpu_validation.studies.study import Figure
@@ -91,6 +92,30 @@ def draw_wire() -> Any:
     return figure
 
 
+def draw_limits() -> Any:
+    """Bits received in two shots against m, and three rates at the measured errors: two lower limits, ideal blocks."""
+    wires = sorted({row["wire"] for row in rows("two_shot") if "wire" in row})
+    figure, axes = panels(len(wires), columns=2, height=4)
+    rates = {"cut-set limit": mean_received_rate, "limit of any exchange": mean_exchange_rate}
+    rates |= {"two shots, ideal blocks": two_shot_rate}
+    for ax, wire in zip(axes, wires, strict=True):
+        points = [row for row in rows("two_shot", wire=wire) if limited(row)]
+        m, nmse, sent = (np.array([float(row[name]) for row in points]) for name in ("m", "nmse", "sent_bits"))
+        for i, (name, rate) in enumerate(rates.items()):
+            ax.plot(m, rate(m=m, nmse=nmse), LINES[i], color=PALETTE[i], label=f"{name}, theory")
+        ax.plot(m, sent, MARKS[3], color=PALETTE[3], linestyle="none", label="two shots, measured")
+        ax.set(xscale="log", xlabel="workers m", ylabel="bits received per coordinate", title=_title(wire))
+        ax.set_ylim(0, 1.1 * wire)
+        _ticks(ax, m.astype(int))
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return figure
+
+
+def limited(row: dict[str, Any]) -> bool:
+    """Whether the limit of any exchange says something at a record's error."""
+    return bool(mean_exchange_rate.holds_at(m=row["m"], nmse=row["nmse"]))
+
+
 def _title(wire: float) -> str:
     return f"{wire:g} bits sent a coordinate and rank"
 
@@ -115,11 +140,20 @@ def figures() -> list[Figure]:
         "every 256 coordinates. Lines are theory: left what the schedule sends for messages of the length at m = 2, "
         "right the laws for the same vectors; the words have to hold a sum of m, so that their error grows with m. "
     )
-    return [Figure(draw_errors, errors, provenance(RECORD)), Figure(draw_wire, wire, provenance(RECORD))]
+    limits = (
+        f"Bits received in two shots against m. Marks are measured: {what}. Lines are theory at the measured errors: "
+        "no exchange lies below the limit of any exchange, which exceeds the cut-set limit; ideal blocks are two "
+        "shots with the best long codes. "
+    )
+    return [
+        Figure(draw_errors, errors, provenance(RECORD)),
+        Figure(draw_wire, wire, provenance(RECORD)),
+        Figure(draw_limits, limits, provenance(RECORD)),
+    ]
 
 
 def check() -> list[Comparison]:
-    """Measured errors are the laws', measured bits what the schedule sends."""
+    """Measured errors are the laws', measured bits what the schedule sends, and none below the limit."""
     comparisons = []
     for row in lines(RECORD):
         if "m" not in row:
@@ -130,6 +164,9 @@ def check() -> list[Comparison]:
         if "wire" in row:
             fits = abs(row["sent_bits"] - row["wire"]) <= FILLED * row["wire"]
             comparisons.append(exact_row(row["sent_bits"], row["wire"], fits, quantity="bits sent", **about))
+        if row["exchange"] == "two_shot" and limited(row):
+            limit = mean_exchange_rate(m=row["m"], nmse=row["nmse"])
+            comparisons.append(exact_row(row["sent_bits"], limit, row["sent_bits"] >= limit, quantity="limit", **about))
         if row["exchange"] == "sum":
             bits = 2 * (1 - 1 / row["m"]) * (row["word_bits"] + 32 / 256)
             exact = abs(row["sent_bits"] - bits) < 1e-9

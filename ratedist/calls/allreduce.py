@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from bounds.claims import Contractive, NoClaim, Unbiased
-from bounds.limits import gathered_rate, mean_received_rate, two_shot_rate
+from bounds.limits import exact_sum_rate, gathered_rate, mean_exchange_rate, mean_received_rate, two_shot_rate
 from bounds.theorems import gather_error, two_shot_error
 
 from .. import numbers
@@ -66,9 +66,13 @@ class AllReduce(Answered):
     aligned_nmse : float or None
         The same for equal vectors.
     limit_bits : float or None, bits
-        Fewer cannot be received a coordinate at this nmse (cut-set, Gaussian vectors); None where it says nothing.
+        Least bits per coordinate that ranks receive on average at this nmse, Gaussian vectors, any exchange
+        (``mean_exchange_rate``, and ``mean_received_rate`` where that does not apply); None without an nmse below 1.
     ideal_bits : float or None, bits
         What this exchange receives a coordinate with long ideal blocks at this nmse; None where it says nothing.
+    exact_bits : float, bits
+        Least bits per coordinate that ranks receive on average for an exact sum of uniform words, any exchange
+        (``exact_sum_rate``): words of the integers that are summed, of 32 bits for other operators.
     theorem : str
         Behind the error.
     assumed : tuple of str, optional
@@ -90,6 +94,7 @@ class AllReduce(Answered):
     aligned_nmse: float | None
     limit_bits: float | None
     ideal_bits: float | None
+    exact_bits: float
     theorem: str
     assumed: tuple[str, ...] = ()
 
@@ -107,7 +112,10 @@ class AllReduce(Answered):
         limit = (
             ""
             if self.limit_bits is None
-            else (f"{self.limit_bits:.4g} bits received per coordinate; this is {self.gap_bits:.4g} above it")
+            else (
+                f"no exchange receives fewer than {self.limit_bits:.4g} bits per coordinate at this error; this is "
+                f"{self.gap_bits:.4g} above it"
+            )
         )
         ideal = self.ideal_bits is not None and self.limit_bits is not None
         facts = {
@@ -115,6 +123,7 @@ class AllReduce(Answered):
             "error": self.remark if self.is_vacuous else error,
             "limit": limit,
             "ideal blocks": f"{self.ideal_bits - self.limit_bits:.4g} above it on this way" if ideal else "",  # type: ignore[operator]
+            "exact sum": f"of words: no exchange receives fewer than {self.exact_bits:.4g} bits per coordinate",
             "theorem": self.theorem,
         }
         times = self.dense_bits / self.sent_bits if self.sent_bits else 1.0
@@ -164,7 +173,7 @@ def allreduce(
     latency_s: numbers.Number | None = None,
     codec: Codecs | None = None,
 ) -> AllReduce:
-    """Return bits, seconds and error of one averaging, and its distance to the cut-set limit.
+    """Return bits, seconds and error of one averaging, and its distance to the limit of any exchange.
 
     Parameters
     ----------
@@ -281,6 +290,7 @@ def _answered(
 ) -> AllReduce:
     """Return what an averaging costs; with the owners' operator in two shots."""
     from operators import Operator, specification
+    from operators.summed import SharedScale
 
     m = cluster.workers
     seconds = _seconds(first, second, way, d, cluster, coded)
@@ -300,8 +310,9 @@ def _answered(
         **seconds,
         nmse=nmse,
         aligned_nmse=aligned,
-        limit_bits=None if judged is None else mean_received_rate(m=m, nmse=judged),
+        limit_bits=None if judged is None else _limit(m, judged),
         ideal_bits=None if judged is None or way.exchange == "sum" else rate(m=m, nmse=judged),
+        exact_bits=exact_sum_rate(m=m, word_bits=first.word_bits if isinstance(first, SharedScale) else DENSE_BITS),
         theorem=theorem,
         assumed=(*_links_not_said(cluster), *(("free codecs",) if coded == FREE else ())),
     )
@@ -310,6 +321,12 @@ def _answered(
 def _links_not_said(cluster: Cluster) -> tuple[str, ...]:
     """Return the links that were taken; steps are not part of an averaging."""
     return cluster.with_parts(step_s=cluster.step_s, compute=cluster.compute).assumed()
+
+
+def _limit(m: int, nmse: float) -> float:
+    """Return the larger of the two lower limits on received bits per coordinate that applies."""
+    rate = mean_exchange_rate if mean_exchange_rate.holds_at(m=m, nmse=nmse) else mean_received_rate
+    return rate(m=m, nmse=nmse)
 
 
 def _errors(way: Travel, m: int) -> tuple[float | None, float | None, str]:

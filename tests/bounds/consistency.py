@@ -25,9 +25,9 @@ from bounds import (
     symbols,
 )
 from bounds.setting import implied, never_above
-from bounds.symbols import R0, L, epsilon, gap, nmse
+from bounds.symbols import R0, L, epsilon, gap, m, nmse, word_bits
 
-P = Property
+P, C = Property, Conclusion
 ROUNDING = 1e-9  # of float64 values, relative and absolute
 ABSOLUTE_CONSTANT = 32  # how far "up to an absolute constant" may reach
 RATES = 240  # learning rates tried where one statement speaks of the best
@@ -67,6 +67,9 @@ OBVIOUS = (
     _obvious(
         "no_step", sp.Integer(0), {P.SMOOTH, P.BOUNDED_BELOW}, Conclusion.STEPS_TO_GRADIENT, sp.Ge(epsilon, 2 * L * gap)
     ),  # |grad F|^2 <= 2 L gap everywhere below the start
+    _obvious(
+        "ring_of_words", 2 * (m - 1) * word_bits / m, {P.UNIFORM_WORDS, P.SELF_DELIMITING, P.EXACT_SUM}, C.RECEIVED_RATE
+    ),  # m - 1 shards to be summed and m - 1 sums are received
     _obvious("gaussian_is_worst", -sp.log(nmse, 2) / 2, {P.FINITE_VARIANCE_SOURCE}, Conclusion.INFORMATION_RATE),
 )
 
@@ -108,6 +111,8 @@ def sample(name: str, rng: np.random.Generator, n: int) -> np.ndarray:
         return count(rng, n, 9 if name in ("d", "kept") else 6)
     if name == "bits_per_coordinate":
         return rng.integers(1, 9, n).astype(float)
+    if name == "word_bits":
+        return rng.integers(2, 65, n).astype(float)
     if name == "tau":
         return count(rng, n, 6)
     if (domain.lower, domain.upper) == (0, 1):

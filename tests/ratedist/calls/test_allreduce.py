@@ -1,10 +1,11 @@
-"""One averaging: bits by counting, errors by the law, and never below the cut-set limit."""
+"""One averaging: bits by counting, errors by the law, and never below the limit of any exchange."""
 
 import math
 
 import pytest
 
 import ratedist as rd
+from bounds.limits import mean_exchange_rate, mean_received_rate
 from operators import parse
 from operators.summed import SharedScale, SignVote, SummedPowerSGD
 
@@ -26,7 +27,7 @@ def test_gathering_sends_a_message_to_each_of_the_others():
 
     assert result.sent_bits == 7 * parse("tcdq:omega=0.1").bits(D).expected_upper
     assert (result.nmse, result.aligned_nmse) == (pytest.approx(0.1), pytest.approx(0.1 / 8))
-    assert result.ideal_bits == pytest.approx(7 * result.limit_bits, rel=1e-12)
+    assert result.ideal_bits == pytest.approx(7 * mean_received_rate(m=8, nmse=result.nmse), rel=1e-12)
 
 
 @pytest.mark.parametrize(("m", "exchange"), [(2, "gather"), (8, "two_shot")])
@@ -158,3 +159,29 @@ def test_a_codec_that_is_measured_counts_for_sums():
 
     assert result.encode_s > 0
     assert result.decode_s > 0
+
+
+@pytest.mark.parametrize(("exchange", "m"), [("gather", 4), ("two_shot", 4), ("two_shot", 64)])
+def test_the_limit_is_that_of_any_exchange(exchange, m):
+    result = rd.allreduce(d=D, m=m, operator="tcdq:omega=0.01", exchange=exchange)
+
+    assert result.limit_bits == mean_exchange_rate(m=m, nmse=result.nmse)
+    assert result.limit_bits > 1.3 * mean_received_rate(m=m, nmse=result.nmse)
+    assert result.exact_bits == 2 * (1 - 1 / m) * 32
+
+
+def test_for_two_workers_and_large_errors_the_limit_is_that_of_the_cut():
+    for m, omega in ((2, 0.1), (4, 0.6)):
+        result = rd.allreduce(d=D, m=m, operator=f"tcdq:omega={omega}", exchange="gather")
+        assert result.limit_bits == mean_received_rate(m=m, nmse=result.nmse)
+
+
+@pytest.mark.parametrize("word_bits", [8, 12])
+def test_integers_are_summed_in_as_few_bits_as_any_exchange_needs(word_bits):
+    """What is sent above the limit of an exact sum are the blocks' scales."""
+    result = rd.allreduce(d=D, m=8, operator=SharedScale(word_bits, block=512))
+
+    assert result.exact_bits == 2 * 7 / 8 * word_bits
+    assert result.sent_bits / D - result.exact_bits == pytest.approx(2 * 7 / 8 * 32 * math.ceil(D / 512) / D)
+    dense = rd.allreduce(d=D, m=8, operator="identity")
+    assert dense.sent_bits / D == dense.exact_bits
