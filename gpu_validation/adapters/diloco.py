@@ -49,11 +49,13 @@ class DiLoCo:
     ValueError
         For a ``sync_every`` that is not an integer, a sharded model, and settings that ``PeriodicAveraging`` refuses.
 
-    Notes ----- torchft's ``model_fragments``, ``fragment_sync_delay`` and ``fragment_update_alpha`` correspond to
-    ``fragments``, ``delay`` and ``overlap``.  At the end of ``with`` the current round is ended; torchft leaves the
-    models different.  An error inside is raised immediately, without an averaging.  The next ``with`` of the same
-    object then starts from rank 0's model, without states of feedback and outer momentum.  All ranks must make equally
-    many steps, also where a ``GradScaler`` skips one.
+    Notes
+    -----
+    torchft's ``model_fragments``, ``fragment_sync_delay`` and ``fragment_update_alpha`` correspond to ``fragments``,
+    ``delay`` and ``overlap``.  At the end of ``with`` the current round is ended; torchft leaves the models different.
+    An error inside is raised immediately, without an averaging.  The next ``with`` of the same object then starts from
+    rank 0's model, without states of feedback and outer momentum.  All ranks must make equally many steps, also where a
+    ``GradScaler`` skips one.
     """
 
     def __init__(

@@ -69,9 +69,11 @@ class CompressedUpdates:
     ValueError
         Without ``parameters``: the names of arrays do not show which ones are statistics.
 
-    Notes ----- Every SuperNode needs its own number: ``--node-config "partition-id=0"``.  A client's steps for a reply
-    are the local steps of a round.  A residual is lost at the end of the run or of its SuperNode.  The content of a
-    lost reply is lost.
+    Notes
+    -----
+    Every SuperNode needs its own number: ``--node-config "partition-id=0"``.  A client's steps for a reply are the
+    local steps of a round.  A residual is lost at the end of the run or of its SuperNode.  The content of a lost reply
+    is lost.
     """
 
     def __init__(
@@ -142,8 +144,10 @@ class CompressedFedAvg(FedAvg):
     downlink_bytes : Counter
         Bytes of the models sent to train and to evaluate, by round.
 
-    Notes ----- Flower's own envelopes and metrics are not counted.  float16 and bfloat16 models are stored in float32,
-    so that small movements add up.  Clients receive the dtypes of the first model; ``start`` returns float32.
+    Notes
+    -----
+    Flower's own envelopes and metrics are not counted.  float16 and bfloat16 models are stored in float32, so that
+    small movements add up.  Clients receive the dtypes of the first model; ``start`` returns float32.
     """
 
     def __init__(

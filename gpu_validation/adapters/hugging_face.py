@@ -56,10 +56,12 @@ class AveragingCallback(TrainerCallback):
         At the start of the training: for a sharded model, "auto" with float16's gradient scaler, and settings that
         ``PeriodicAveraging`` refuses.
 
-    Notes ----- The averaging follows the optimizer's step and precedes the learning rate's.  When the training stops,
-    the round is ended before the last evaluation and save.  Within a round the Trainer evaluates and saves rank 0's
-    model.  A resumed training starts a new round, without states of feedback and outer momentum.  The same holds after
-    a training that failed, was interrupted, or was restarted by the Trainer.
+    Notes
+    -----
+    The averaging follows the optimizer's step and precedes the learning rate's.  When the training stops, the round is
+    ended before the last evaluation and save.  Within a round the Trainer evaluates and saves rank 0's model.  A
+    resumed training starts a new round, without states of feedback and outer momentum.  The same holds after a training
+    that failed, was interrupted, or was restarted by the Trainer.
     """
 
     def __init__(

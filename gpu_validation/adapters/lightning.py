@@ -52,12 +52,14 @@ class AveragingCallback(Callback):
         At the start of the training: for a sharded model, "auto" with manual optimization or float16's gradient scaler,
         and settings that ``PeriodicAveraging`` refuses.
 
-    Notes ----- With ``strategy="ddp"`` Lightning splits the data, and DistributedDataParallel averages no gradients.
-    With one device per process the script creates the process group and splits the data itself.  The averaging follows
-    the steps of optimizer and learning rate.  The last round ends with the training, after the last validation.  Within
-    a round this rank's model is validated and saved.  A resumed training starts a new round, without states of feedback
-    and outer momentum.  The same holds after a training that failed or was interrupted.  With several optimizers,
-    settings that need one are refused.
+    Notes
+    -----
+    With ``strategy="ddp"`` Lightning splits the data, and DistributedDataParallel averages no gradients.  With one
+    device per process the script creates the process group and splits the data itself.  The averaging follows the steps
+    of optimizer and learning rate.  The last round ends with the training, after the last validation.  Within a round
+    this rank's model is validated and saved.  A resumed training starts a new round, without states of feedback and
+    outer momentum.  The same holds after a training that failed or was interrupted.  With several optimizers, settings
+    that need one are refused.
     """
 
     def __init__(

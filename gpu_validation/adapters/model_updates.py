@@ -135,10 +135,12 @@ def decode_updates(method: Operator | Feedback, model: Arrays, updates: Sequence
         For a repeated client, weights that are not positive, clients that compress different arrays, and a model whose
         names, shapes or dtypes differ from the clients'.
 
-    Notes ----- Updates are summed in float64 in order of the clients' numbers.  Equal weights give the bits of the
-    unweighted mean.  An exact array becomes the weighted mean, which lies between the smallest and the largest value of
-    the clients.  Equal values do not change.  Means of integers and bools are rounded to the nearest, without a
-    conversion to float64.  Arrays that are not numbers do not change.
+    Notes
+    -----
+    Updates are summed in float64 in order of the clients' numbers.  Equal weights give the bits of the unweighted mean.
+    An exact array becomes the weighted mean, which lies between the smallest and the largest value of the clients.
+    Equal values do not change.  Means of integers and bools are rounded to the nearest, without a conversion to
+    float64.  Arrays that are not numbers do not change.
     """
     counts = Counter(update.client for update in updates)
     client, count = counts.most_common(1)[0]

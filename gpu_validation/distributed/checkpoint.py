@@ -74,8 +74,10 @@ class Checkpoint:
         Parts of the run by name: objects with ``state_dict`` and ``load_state_dict``, and ``torch.Generator``
         (``torch.default_generator`` for dropout).
 
-    Notes ----- States may contain only tensors and plain values: files are loaded with ``weights_only=True`` and run no
-    code.  The first ``save`` reads its state back, and refuses an entry that could not be loaded.
+    Notes
+    -----
+    States may contain only tensors and plain values: files are loaded with ``weights_only=True`` and run no code.  The
+    first ``save`` reads its state back, and refuses an entry that could not be loaded.
     """
 
     def __init__(

@@ -39,9 +39,11 @@ class ProcessTransport(Vectors):
     group : ProcessGroup or None, optional
         Process group; None is the group of all ranks.
 
-    Notes ----- ``payload_bytes`` counts the bytes that this rank has sent, once per receiver.  ``received_bytes``
-    counts those sent to it.  ``predicted_bytes`` is the number for all ranks computed from lengths alone.  Setup is not
-    counted (``all_gather_int``, ``broadcast``, and the comparison of ``ways``).
+    Notes
+    -----
+    ``payload_bytes`` counts the bytes that this rank has sent, once per receiver.  ``received_bytes`` counts those sent
+    to it.  ``predicted_bytes`` is the number for all ranks computed from lengths alone.  Setup is not counted
+    (``all_gather_int``, ``broadcast``, and the comparison of ``ways``).
     """
 
     def __init__(self, device: torch.device | str | None = None, group: dist.ProcessGroup | None = None) -> None:

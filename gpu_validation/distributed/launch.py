@@ -115,8 +115,10 @@ def run_ranks(
     RunFailed
         If a rank dies, raises an error or hangs.
 
-    Notes ----- When the iterator has ended or is closed, all processes have ended.  If this process is killed, the
-    ranks end themselves.
+    Notes
+    -----
+    When the iterator has ended or is closed, all processes have ended.  If this process is killed, the ranks end
+    themselves.
     """
     if processes < 1:
         raise ValueError(f"processes must be >= 1; got {processes}")

@@ -19,9 +19,11 @@ def die_with(parent: int) -> None:
 
     ``parent`` is the id of this process's parent.
 
-    Notes ----- ``PR_SET_PDEATHSIG`` fires when the starting *thread* ends, so it sends only SIGCONT.  A running process
-    ignores it, and a stopped one continues and checks its parent.  The parent's id is compared after its descriptor is
-    opened, so that a new process with the same id is not mistaken for it.
+    Notes
+    -----
+    ``PR_SET_PDEATHSIG`` fires when the starting *thread* ends, so it sends only SIGCONT.  A running process ignores it,
+    and a stopped one continues and checks its parent.  The parent's id is compared after its descriptor is opened, so
+    that a new process with the same id is not mistaken for it.
     """
     descriptor = None
     with contextlib.suppress(OSError, AttributeError):  # no such process, or no support by the kernel

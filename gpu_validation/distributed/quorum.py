@@ -44,8 +44,10 @@ class Quorum:
     ValueError
         Unless 1 <= least <= most, 0 <= member < most and timeout_s > 0.
 
-    Notes ----- Rank and size change whenever a group is formed.  ``member`` does not change; use it to select the part
-    of the training set.
+    Notes
+    -----
+    Rank and size change whenever a group is formed.  ``member`` does not change; use it to select the part of the
+    training set.
     """
 
     def __init__(self, store: dist.Store, *, member: int, least: int, most: int, timeout_s: float = 60.0) -> None:

@@ -31,9 +31,11 @@ def join_torchrun(*, timeout_s: float = 60.0, backend: str | None = None) -> int
     RuntimeError
         Outside torchrun.
 
-    Notes ----- Every attempt uses its own prefix, because a store that outlives an attempt still has the addresses of
-    dead processes.  A rank ends with the process that has started it.  If torchrun is killed, no rank continues to
-    write checkpoints.
+    Notes
+    -----
+    Every attempt uses its own prefix, because a store that outlives an attempt still has the addresses of dead
+    processes.  A rank ends with the process that has started it.  If torchrun is killed, no rank continues to write
+    checkpoints.
     """
     if not timeout_s > 0:
         raise ValueError(f"timeout_s must be > 0; got timeout_s = {timeout_s}")

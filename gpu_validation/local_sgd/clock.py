@@ -262,9 +262,11 @@ class SimulatedClock(Clock):
     ValueError
         For a law of step times that cannot be sampled.
 
-    Notes ----- Every step time is drawn independently.  With sampled clients only the participants are waited for.  An
-    average in flight starts when the slowest rank has sent.  The next round starts after both the average and all local
-    steps.  Coding always takes a worker's own time, also for an average in flight.
+    Notes
+    -----
+    Every step time is drawn independently.  With sampled clients only the participants are waited for.  An average in
+    flight starts when the slowest rank has sent.  The next round starts after both the average and all local steps.
+    Coding always takes a worker's own time, also for an average in flight.
     """
 
     def __init__(self, model: RuntimeModel, *, m: int, key: Key) -> None:

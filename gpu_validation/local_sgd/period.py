@@ -82,8 +82,10 @@ class PeriodController:
         ValueError
             On all ranks, if a member's loss is not finite, or a learning rate is negative or not a number.
 
-        Notes ----- The decision is a pure function of shared inputs, so all ranks agree.  The loss is used only if
-        every member has one.
+        Notes
+        -----
+        The decision is a pure function of shared inputs, so all ranks agree.  The loss is used only if every member has
+        one.
         """
         time_s, eta = rows[0][1], require_rates([row[2] for row in rows])[0]
         common: dict[str, Any] = {"time_s": time_s, "step": self.total_steps, "eta": eta, "steps_left": self._left()}

@@ -39,9 +39,11 @@ def without_aliases(parameters: Mapping[str, P]) -> dict[str, P]:
     ValueError
         If two parameters share only some of their entries, or if entries of one parameter share memory.
 
-    Notes ----- ``torch.nn.Module.named_parameters`` already names a parameter once that several modules share.  This
-    function handles different parameters with common memory, such as a weight and its transpose, or a fused matrix and
-    its blocks.
+    Notes
+    -----
+    ``torch.nn.Module.named_parameters`` already names a parameter once that several modules share.  This function
+    handles different parameters with common memory, such as a weight and its transpose, or a fused matrix and its
+    blocks.
     """
     aliases = {
         name

@@ -198,8 +198,10 @@ def vmapped_gradients(models: Sequence[torch.nn.Module], loss: Loss, *batches: t
     ValueError
         For models with buffers, which vmap cannot update.
 
-    Notes ----- For models of linear layers the gradients were bitwise equal to those of a loop; the losses differed at
-    most in the last bit.  Convolutions become grouped convolutions and may differ.
+    Notes
+    -----
+    For models of linear layers the gradients were bitwise equal to those of a loop; the losses differed at most in the
+    last bit.  Convolutions become grouped convolutions and may differ.
     """
     template = models[0]
     if any(True for _ in template.buffers()):

@@ -27,9 +27,11 @@ def codec_of_ranks(
 
     ``gradient`` is float32 of shape (d,), of which 2^20 coordinates are used.
 
-    Notes ----- A single rank is measured by ``measure_codec``, in processor time.  Ranks on one machine compete for its
-    processors, which processor time does not show.  Therefore all ranks code at once, and the slowest rank counts, as
-    in an averaging.
+    Notes
+    -----
+    A single rank is measured by ``measure_codec``, in processor time.  Ranks on one machine compete for its processors,
+    which processor time does not show.  Therefore all ranks code at once, and the slowest rank counts, as in an
+    averaging.
     """
     if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size(group) == 1:
         return measure_codec(operator, d=gradient.numel(), device=device)

@@ -110,8 +110,10 @@ def pilot(
     OSError
         If the file cannot be written.
 
-    Notes ----- Survival is that of one worker's gradient on the same batch along its own path, not that of an average.
-    Steps include the time to load their batch.  Times depend on the load of the machine during the pilot.
+    Notes
+    -----
+    Survival is that of one worker's gradient on the same batch along its own path, not that of an average.  Steps
+    include the time to load their batch.  Times depend on the load of the machine during the pilot.
     """
     steps = _checked(moments, taus)
     _check_rounds(rounds, round_taus, worker_batches)

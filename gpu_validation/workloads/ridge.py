@@ -29,8 +29,10 @@ class Ridge(LinearModel):
     ValueError
         For more than two classes, when the data are read.
 
-    Notes ----- The variance of a mini-batch gradient grows with x.  So no theorem with a uniform sigma^2 has a verdict
-    unless ``batch`` is None.  sigma2 is the variance at the start.
+    Notes
+    -----
+    The variance of a mini-batch gradient grows with x.  So no theorem with a uniform sigma^2 has a verdict unless
+    ``batch`` is None.  sigma2 is the variance at the start.
     """
 
     source: Source = DIABETES

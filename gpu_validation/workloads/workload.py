@@ -88,8 +88,10 @@ class Workload(ABC):
     eta : float
         Learning rate.
 
-    Notes ----- Every random number comes from a Key.  Worker i at step k uses ``Key(seed, step=k, rank=i)`` with any
-    folds, so that a resumed run and a simulated worker draw the same numbers as an uninterrupted process.
+    Notes
+    -----
+    Every random number comes from a Key.  Worker i at step k uses ``Key(seed, step=k, rank=i)`` with any folds, so that
+    a resumed run and a simulated worker draw the same numbers as an uninterrupted process.
     """
 
     name: ClassVar[str]

@@ -31,9 +31,10 @@ class Sampled(Mixing):
     ValueError
         If clients < 1 or clients > m.
 
-    Notes ----- All subsets are equally likely, up to a relative error of 2^-32, so the average is an unbiased estimate
-    of the mean of all models.  With ``S^2 = sum_i |x_i - mean|^2/(m - 1)`` its expected squared error is (1/clients -
-    1/m) S^2.
+    Notes
+    -----
+    All subsets are equally likely, up to a relative error of 2^-32, so the average is an unbiased estimate of the mean
+    of all models.  With ``S^2 = sum_i |x_i - mean|^2/(m - 1)`` its expected squared error is (1/clients - 1/m) S^2.
     """
 
     clients: int
