@@ -88,12 +88,12 @@ class EveryCoordinate(Law):
             if bet.rejected():
                 worst = examples[bet.richest() or 0]
                 return Verdict(self.name, Outcome.FAIL, bet.finding(), worst.name, worst.x)
-        seen = self._seen(subject, answers, ends, pursued, float(np.mean(broken)) if broken else 0.0)
+        share = self._seen(subject, answers, ends, pursued, float(np.mean(broken)) if broken else 0.0)
         total, answered = sum(a.d for a in answers), sum(int((a.n > 0).sum()) for a in answers)
         text = (
             f"{answered} of {total} coordinates of {len(answers)} lengths up to {answers[-1].d} answered, "
             f"{len(examples)} tried alone with {draws} draws; a half would have been seen at "
-            f"{_percent(seen)} of the coordinates"
+            f"{_percent(share)} of the coordinates"
         )
         hurried = draws < self._usual(context) * len(examples) and not all(bet.enough() for bet in bets)
         return Verdict(self.name, Outcome.INCONCLUSIVE if hurried else Outcome.PASS, text)
@@ -134,7 +134,7 @@ class EveryCoordinate(Law):
         answers = [Answers(d) for d in sorted({subject.domain.length(d) for d in context.budget.lengths})]
         for turn in range(CALLS):
             doubled = turn >= LEAST_ROUNDS and turn & (turn - 1) == 0
-            if doubled and all(seen.all() for seen in self._half_suspected(subject, answers, ends)):
+            if doubled and all(table.all() for table in self._half_suspected(subject, answers, ends)):
                 break
             asked = answers if turn < ROUNDS else [a for a in answers[-1:] if not a.n.all()]
             if not asked:
@@ -188,11 +188,11 @@ class EveryCoordinate(Law):
         """Return the share of all coordinates at which a half would have been seen; ``pursued``, ``strict``: the shares
         of the suspects, under either kind of claim, at which a half would have been refuted.
         """
-        seen = 0.0
+        halves = 0.0
         for table, suspected in zip(answers, self._half_suspected(subject, answers, ends), strict=True):
             share = strict if isinstance(subject.claim(table.d), StrictlyContractive) else pursued
-            seen += float(np.where(table.half_seen, 1.0, share * suspected).sum())
-        return seen / sum(table.d for table in answers)
+            halves += float(np.where(table.half_seen, 1.0, share * suspected).sum())
+        return halves / sum(table.d for table in answers)
 
     def _ends(self, lengths: tuple[int, ...]) -> list[tuple[int, int]]:
         """Return (length, coordinate): the last one of every length and the borders of blocks."""
@@ -217,16 +217,16 @@ class EveryCoordinate(Law):
             return len(examples), [], 0.0
         source = Source(subject, lambda: fresh_key(rng))
         draws = collect(source, examples, list(bets), budget)
-        more, seen = 0, []
+        more, losing = 0, []
         judged = [j for j, e in enumerate(examples) if second_moment(subject.claim(e.d)) is not None]
         for vector in judged[:PURSUED]:
             until = context.began + most
-            made, half_loses = self._pursue(source, examples, vector, bets, level, budget, until)
-            more += made
-            seen.append(half_loses)
+            n_draws, half_loses = self._pursue(source, examples, vector, bets, level, budget, until)
+            more += n_draws
+            losing.append(half_loses)
             if not half_loses:
                 break
-        return draws + more, bets, float(np.mean(seen)) if seen else 0.0
+        return draws + more, bets, float(np.mean(losing)) if losing else 0.0
 
     def _pursue(
         self, source: Source, examples: list[Example], vector: int, bets: list[ClaimBets], level: float,
@@ -296,7 +296,7 @@ def _largest(answers: list[Answers], scores: list[np.ndarray]) -> list[tuple[int
     found = [
         (float(s[i]), a.d, int(i)) for a, s in zip(answers, scores, strict=True) for i in np.argsort(-s)[:SUSPECTS]
     ]
-    return [(d, i) for score, d, i in sorted(found, reverse=True)[:SUSPECTS] if score > 0]
+    return [(d, i) for score, d, i in sorted(scored, reverse=True)[:SUSPECTS] if score > 0]
 
 
 def _percent(share: float) -> str:
