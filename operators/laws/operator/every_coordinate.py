@@ -293,7 +293,7 @@ def _without(answers: Answers, scores: np.ndarray, ends: list[tuple[int, int]]) 
 
 def _largest(answers: list[Answers], scores: list[np.ndarray]) -> list[tuple[int, int]]:
     """Return (length, coordinate) of the SUSPECTS largest scores above 0."""
-    found = [
+    scored = [
         (float(s[i]), a.d, int(i)) for a, s in zip(answers, scores, strict=True) for i in np.argsort(-s)[:SUSPECTS]
     ]
     return [(d, i) for score, d, i in sorted(scored, reverse=True)[:SUSPECTS] if score > 0]
