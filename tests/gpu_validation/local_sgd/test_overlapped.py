@@ -188,8 +188,8 @@ def test_at_the_end_all_models_are_the_same_and_nothing_is_under_way(name):
 def test_what_cannot_work_is_refused():
     for given, words in (
         ({"overlap": "late"}, "overlap must be none, overwrite, corrected, delayed, eager; got 'late'"),
-        ({"delay": 2}, "give overlap too"),
-        ({"fragments": 2}, "give overlap too"),
+        ({"delay": 2}, "need overlap"),
+        ({"fragments": 2}, "need overlap"),
         ({"overlap": "corrected", "delay": 5}, "1 <= delay <= tau; got delay = 5"),
         ({"overlap": "delayed", "delay": 2}, "leave delay out"),
         ({"overlap": "corrected", "fragments": 3}, "at most the number of parameters, 2; got 3"),
