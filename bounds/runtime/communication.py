@@ -87,6 +87,9 @@ class RingGather(Communication):
     """
 
     def _seconds(self, payload_bytes: np.ndarray) -> float:
+        longest = float(payload_bytes.max())
+        if payload_bytes.min() == longest:
+            return (payload_bytes.size - 1) * (self.latency_s + longest / self.bytes_per_s)
         hop_s = self.latency_s + payload_bytes / self.bytes_per_s
         done_s = np.zeros_like(hop_s)
         for _ in range(payload_bytes.size - 1):

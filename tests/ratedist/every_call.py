@@ -96,6 +96,7 @@ OPERATORS = (
     *("eden:bits_per_coordinate=2", "natural", "randomk:0.1", "terngrad", "sparse_dithering:nu=0.5", "sign"),
     *("shared_scale:12,block=256", "sign_vote", "summed_powersgd:4", "tcdq:omega=1e12", "nonsense", "klevel:k=4"),
 )
+QUICKLY_JUDGED = ("scaled_sign", "topk:1", "topk:0.01", "sign", "nonsense")  # 0.7 s a point; others up to 18 s
 VECTORS = (
     *([1.0], [3.0, -4.0], [1e-44], [1e30, 1.0], [0.0, 0.0], [1.0] * 7, [0.1 * (-1) ** i * i for i in range(1, 60)]),
 )
@@ -125,7 +126,7 @@ def value_for(argument: Argument, draw: random.Random) -> Any:
     """Return a value for an argument by its kind."""
     match argument.kind:
         case kinds.Workers():
-            return request_for(argument.kind.parts, draw)
+            return workers_for(argument.kind.parts, draw)
         case kinds.Specification():
             return draw.choice(OPERATORS)
         case kinds.Specifications():
@@ -155,6 +156,22 @@ def request_for(arguments: tuple[Argument, ...], draw: random.Random) -> dict[st
         for argument in arguments
         if argument.default is REQUIRED or draw.random() >= LEFT_OUT
     }
+
+
+def workers_for(parts: tuple[Argument, ...], draw: random.Random) -> dict[str, Any]:
+    """Return workers and links, most often such as exist: links of nodes only with nodes, and whole nodes."""
+    asked = request_for(parts, draw)
+    if draw.random() < 0.1:
+        return asked
+    for name in ("inside", "between", "nodes"):
+        asked.pop(name, None)
+    if draw.random() < 0.2:
+        nodes, of_each = draw.choice((1, 2, 4)), draw.choice((1, 2, 8))
+        asked |= {"nodes": nodes, "workers": nodes * of_each}
+        asked |= {name: draw.choice(WORDS[name]) for name in ("inside", "between")}
+        for name in ("bandwidth_bit_per_s", "latency_s", "topology"):
+            asked.pop(name, None)
+    return asked
 
 
 def question(name: str, seed: int) -> dict[str, Any]:
@@ -187,8 +204,53 @@ def question(name: str, seed: int) -> dict[str, Any]:
         asked = _one_form(asked, draw)
     if name == "plan":
         asked = _planned(asked, draw)
+    if name == "check":
+        asked["op"] = draw.choice(QUICKLY_JUDGED)
+    if draw.random() < 0.9:
+        asked = _consistent(name, asked, draw)
     if name == "cite":
         asked = {"theorems": draw.sample([*all_bounds(), "tau_star", "tau_convex", "tau_curved"], draw.randint(1, 3))}
+    return asked
+
+
+def _consistent(name: str, asked: dict[str, Any], draw: random.Random) -> dict[str, Any]:
+    """Return the same question without what contradicts itself: for most points that is all that is refused."""
+    if name in ("error", "tau", "runtime"):
+        if "bits" in asked:
+            asked.pop("d", None)
+        elif "d" not in asked:
+            asked["bits"] = draw.choice(POOLS["bits"])
+        if asked.get("exchange") not in (None, "sum", "gather"):
+            asked["exchange"] = draw.choice(("sum", "gather"))
+        if asked.get("curvature") == "concave":
+            asked["curvature"] = "convex"
+        if name != "runtime" and draw.random() < 0.8:  # within the condition of most theorems, with whole rounds
+            asked |= {"eta": draw.choice((1e-12, 1e-3, 0.01, 0.05)), "L": draw.choice((1e-6, 0.5, 1, "1.2:0.8:2"))}
+            asked["time_s"] = draw.choice((600, 3600, 1e4, 1e8))
+            if name == "error":
+                asked["tau"] = draw.choice((1, 2, 3, 8, 16))
+            asked.pop("d", None)
+            asked["bits"] = draw.choice((0, 1, 1e3, 2e6, 8.192e8))
+    if name == "plan" and "pilot" not in asked:
+        constants = ("L", "sigma2", "gap")
+        if draw.random() < 0.7:
+            asked |= {each: draw.choice(POOLS[each]) for each in constants}
+            asked.pop("condition", None)
+        else:
+            for each in (*constants, "G", "eta", "curvature"):
+                asked.pop(each, None)
+        if isinstance(asked.get("d", ""), str):
+            asked["d"] = draw.choice((1, 2, 1000, "1e6", "1e9"))
+    if name == "predict":
+        asked["tau"] = draw.choice((1, 2))
+        for each in ("parts", "in_flight", "buckets"):
+            asked.pop(each, None)
+        if asked["tau"] == 1 and not asked.get("overlap"):
+            asked["buckets"] = draw.choice((1, 2, 4))
+        asked["operator"] = draw.choice((None, "qsgd:16", "topk:0.01"))
+    if name == "pretrain" and asked.get("overlap") is None:
+        asked.pop("parts", None)
+        asked.pop("in_flight", None)
     return asked
 
 
@@ -410,13 +472,21 @@ LAWS: dict[str, Callable[[dict[str, Any], Any], None]] = {
 
 
 def points(number: int, start: int = 0) -> Iterator[tuple[str, int]]:
-    """Yield calls in turn with the seeds of their questions."""
-    names = [name for name, call in all_calls().items() if name not in FILES]
+    """Yield calls in turn with the seeds of their questions; in a turn a quick call comes ``QUICK`` times."""
+    turn = [
+        (name, again)
+        for name, call in all_calls().items()
+        if name not in FILES
+        for again in range(1 if name in SLOW else QUICK)
+    ]
     for place in range(start, number):
-        yield names[place % len(names)], place // len(names)
+        name, again = turn[place % len(turn)]
+        yield name, place // len(turn) * (1 if name in SLOW else QUICK) + again
 
 
 FILES = ("pilot", "compare", "measure")  # they read a file
+SLOW = ("check", "theorems", "operators", "gap", "certify_tau", "plan")  # a tenth of a second and more a point
+QUICK = 8  # points of any other call in a turn: of 10^5, a slow call has 1 063 and a quick one 8 511
 
 
 def main(words: list[str]) -> int:

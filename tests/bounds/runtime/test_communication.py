@@ -94,3 +94,7 @@ def test_a_server_may_return_more_than_it_was_sent():
     assert longer.seconds(m=4, bits=MEGABYTE) - usual.seconds(m=4, bits=MEGABYTE) == pytest.approx(4 * 2.0)
     with pytest.raises(ValueError, match="result_bits"):
         ParameterServer(**LINK, result_bits=-1)
+
+
+def test_equal_messages_on_a_ring_of_a_million_workers_need_no_loop_over_hops():
+    assert RingGather(**LINK).seconds(m=10**6, bits=MEGABYTE) == pytest.approx((10**6 - 1) * 1.001)
