@@ -27,6 +27,7 @@ WHOLE_BITS = 53  # from here on a fraction of a codeword is below rounding
 LEVELS = (-50.0, -30.0, -10.0, -4.0, -2.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0)  # of log2(M p) at which cells begin
 DEVIATIONS = (0.0, 1.0, 2.0, 4.0, 6.0, 9.0, 13.0, 20.0, 30.0, 40.0)  # of s from 1, in standard deviations, likewise
 HALVINGS, BISECTIONS = 40, 24
+MOST_CELLS = 300  # beyond it rounding, not the integrand, keeps Gauss and Kronrod apart: radii below 1e-7
 AGREED = 1e-11  # relative to the sum, or absolute below SMALL: where Gauss and Kronrod count as equal
 SMALL = 1e-280
 ROUNDING = 1e-11  # relative, of the densities and of the tails
@@ -169,6 +170,8 @@ class _Code:
             if not open_.any():
                 return done
             left = float(self._by_ends(low[open_], high[open_]).sum())
+            if open_.sum() > MOST_CELLS:
+                break
             low, high = (np.concatenate([a[open_], b[open_]]) for a, b in ((low, middle), (middle, high)))
         return done + left
 
