@@ -61,6 +61,11 @@ class PilotPlan(Ranked[PilotChoice]):
         del rivals[self.best.operator]
         return turns(self.best, rivals, self.time_of, self.cluster)
 
+    @property
+    def verdict(self) -> str:
+        """The sentence that the answer begins with: what to use."""
+        return f"Use {self.best.name}."
+
     def answer(self) -> Answer:
         """Return what to run, what it gains, what limits it, and what is not decided."""
         best, limits = self.best, self.limits
@@ -88,7 +93,7 @@ class PilotPlan(Ranked[PilotChoice]):
             **lost,
         }
         return Answer(
-            verdict=f"Use {best.name}.",
+            verdict=self.verdict,
             facts=facts,
             tables=(self._table(),),
             left_out=LEFT_OUT,

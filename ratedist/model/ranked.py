@@ -113,6 +113,11 @@ class Ranked(Answered, ABC, Generic[ChoiceT]):
             first.setdefault(choice.operator, choice)
         return tuple(first.values())
 
+    @property
+    @abstractmethod
+    def verdict(self) -> str:
+        """The sentence that the answer begins with: what to use."""
+
     @abstractmethod
     def explain(self) -> str:
         """Return what to use, and why."""
@@ -138,7 +143,11 @@ class Ranked(Answered, ABC, Generic[ChoiceT]):
     def to_dict(self) -> dict[str, Any]:
         """Return the ranking as plain values."""
         ranking = [choice.to_dict() for choice in self.ranking]
-        conditions = {"assumptions": list(self.assumptions), "assumed": list(self.assumed)}
+        conditions: dict[str, Any] = {
+            "verdict": self.verdict,
+            "assumptions": list(self.assumptions),
+            "assumed": list(self.assumed),
+        }
         return {"ranking": ranking} | conditions | {"explanation": self.explain()}
 
     def __repr__(self) -> str:

@@ -193,10 +193,9 @@ class Ranking(Ranked[Choice]):
         lost = next((c for c in self.ranking if not c.feasible), None)
         why = "" if lost is None else f"{lost.operator}: {lost.reasons[0]}"
         if not first.feasible:
-            verdict = "No compressor has a guarantee: no proved theorem covers it, or its bound says nothing."
-            return Answer(verdict, {"why": why}, (self._table(),), **rest)
+            return Answer(self.verdict, {"why": why}, (self._table(),), **rest)
         facts = {
-            "lead": self._leads(),
+            "others": self._leads(),
             "theorem": f"{first.theorem}, {first.status}",
             "a round": self._round(),
             "turns": "; ".join(turn["words"] for turn in self.turns[:2]),
@@ -204,10 +203,14 @@ class Ranking(Ranked[Choice]):
             "range": self._range(),
             "no guarantee": why,
         }
-        return Answer(self._verdict(), facts, (self._table(),), **rest)
+        return Answer(self.verdict, facts, (self._table(),), **rest)
 
-    def _verdict(self) -> str:
+    @property
+    def verdict(self) -> str:
+        """The sentence that the answer begins with: what to use."""
         first = self.ranking[0]
+        if not first.feasible:
+            return "No compressor has a guarantee: no proved theorem covers it, or its bound says nothing."
         every = "every step" if first.tau == 1 else f"every {first.tau} steps"
         rate = "" if first.eta is None else f" at eta = {first.eta:.3g}"
         goal = " to the target" if self.by == "seconds" else ""
@@ -216,9 +219,11 @@ class Ranking(Ranked[Choice]):
     def _leads(self) -> str:
         others = [c for c in self.ranking[1:] if c.feasible]
         plain = next((c for c in others if c.operator == "identity"), None)
-        much = "as long" if self.by == "seconds" else "the error"
+        word, much = ("takes", "as long") if self.by == "seconds" else ("has", "the error")
         named = others[:1] + ([plain] if plain is not None and plain is not others[0] else [])
-        lead = [f"{c.operator} {c.relative_cost:.3g} times {much}" for c in named if c.relative_cost >= DISTINCT]
+        worse = [c for c in named if c.relative_cost >= DISTINCT]
+        lead = [f"{c.operator} {word} {c.relative_cost:.3g} times {much}" for c in worse[:1]]
+        lead += [f"{c.operator} {c.relative_cost:.3g} times" for c in worse[1:]]
         alike = [f"{c.operator} is as good" for c in named if c.relative_cost < DISTINCT]
         return ", ".join((*alike, *lead))
 
@@ -237,7 +242,7 @@ class Ranking(Ranked[Choice]):
         rival = next((c.operator for c in self.ranking[1:] if c.feasible and not c.coded), "")
         if even is None:
             return ""
-        return f"{rival} leads if it codes below {even:.3g} coordinates/s ({4e-9 * even:.3g} GB/s)"
+        return f"{rival} leads below {even:.3g} coded coordinates/s ({4e-9 * even:.3g} GB/s)"
 
     def _range(self) -> str:
         between = self.ranking[0].cost_between

@@ -115,10 +115,13 @@ class TauResult(Quantity):
             "learning rate": self._rate(),
             "smooth losses": "" if self.smooth is None else f"{self.smooth} by the third-order law",
         }
-        return replace(shown, verdict=self._verdict(cluster, bits), facts=facts, follow_up=self._follow_up())
+        return replace(shown, facts=facts, follow_up=self._follow_up())
 
-    def _verdict(self, cluster: Cluster, bits: float) -> str:
+    @property
+    def verdict(self) -> str:
+        """How often to average."""
         steps, given = self.recommended, self.statement.at
+        cluster, bits = given["cluster"], real("bits", given["bits"])
         if steps is None and self.rho is not None:
             return "Any number of steps: here local steps cost nothing."
         if not self.certified and self.lo < self.hi:

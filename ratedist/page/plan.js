@@ -20,7 +20,7 @@ export async function showPlan(v, signal) {
   const constants = v.problem === "smooth" ? smooth : { condition: v.condition };
   part("plan", ".formula").hidden = v.problem === "smooth";
   const plan = await ask("plan", { ...request, ...constants }, signal);
-  part("plan", ".value").textContent = plan.explanation.replace(/ \(.*\)$/, "");
+  part("plan", ".value").textContent = plan.verdict;
   sayAssumed("plan", unknown.map((name) => [name, `${name} = ${ASSUMED[name]} is assumed, not known; measure it`]));
   part("plan", ".assumptions").replaceChildren(...plan.assumptions.map((line) => element("li", line)));
   part("plan", "tbody").replaceChildren(...plan.ranking.flatMap(rows));

@@ -104,7 +104,12 @@ class Quantities(Stated, NDArrayOperatorsMixin):
     def to_dict(self) -> dict[str, Any]:
         """As ``Quantity.to_dict``, with lists."""
         ends = {"lo": self.lo.tolist(), "hi": self.hi.tolist(), "certified": self.certified}
-        return {"value": self.values.tolist()} | ends | plain(self.statement) | {"explanation": self.explain()}
+        return (
+            {"value": self.values.tolist()}
+            | ends
+            | plain(self.statement)
+            | {"verdict": self.verdict, "explanation": self.explain()}
+        )
 
     def _shown(self) -> str:
         return f"{self.values.size} values from {number_text(self.values.min())} to " + (

@@ -49,7 +49,7 @@ class Quantity(Stated, float):
     def to_dict(self) -> dict[str, Any]:
         """Return all parts as plain values that JSON can hold, infinities excepted (see ``records.to_json``)."""
         numbers = {"value": float(self), "lo": self.lo, "hi": self.hi, "certified": self.certified}
-        return numbers | plain(self.statement) | {"explanation": self.explain()}
+        return numbers | plain(self.statement) | {"verdict": self.verdict, "explanation": self.explain()}
 
     def _shown(self) -> str:
         return f"{number_text(float(self))} {unit_text(self.unit, float(self))}".strip()

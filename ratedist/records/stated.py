@@ -99,14 +99,21 @@ class Stated:
         head = f"{s.quantity[:1].upper()}{s.quantity[1:]}: {SIDES[s.side]} {self._shown()}"
         return f"{head} ({self._interval_text()}; {source}).  {scope(s)}{s.advice}".strip()
 
+    @property
+    def verdict(self) -> str:
+        """The sentence that the answer begins with."""
+        shown = f"{SIDES[self.statement.side]} {self._in_verdict()}"
+        template = self.statement.verdict or f"{{value}}: {self.statement.quantity}."
+        return template.replace("{value}", shown[:1].upper() + shown[1:])
+
     def answer(self) -> Answer:
         """Return the number as a sentence to act on, with facts and what was assumed."""
         s = self.statement
-        shown, tables = f"{SIDES[s.side]} {self._in_verdict()}", self._tables()
+        tables = self._tables()
         calls = " or ".join(each.in_words() for each in s.advised if each.yours)
         advice = "" if s.advice in s.facts.values() else s.advice
         return Answer(
-            verdict=(s.verdict or f"{{value}}: {s.quantity}.").replace("{value}", shown[:1].upper() + shown[1:]),
+            verdict=self.verdict,
             facts={**s.facts, "interval": "" if tables else self._interval_text(), "theorem": _theorem_text(s)},
             tables=tables,
             left_out=s.left_out,

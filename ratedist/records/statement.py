@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+NOT_PLAIN = {"plain": False}  # a field that no record as plain values has
+
 
 @dataclass(frozen=True)
 class Advised:
@@ -61,7 +63,7 @@ class Statement:
     advised : tuple of Advised, optional
         The calls that the advice recommends.
     verdict : str, optional
-        The sentence that an answer begins with; by default side, number, unit and quantity.
+        The sentence that an answer begins with, where "{value}" stands for side, number and unit.
     facts : mapping of str to str, optional
         Lines of the answer by their labels.
     assumed : tuple of str, optional
@@ -87,13 +89,13 @@ class Statement:
     assumptions: tuple[str, ...] = ()
     advice: str = ""
     advised: tuple[Advised, ...] = ()
-    verdict: str = ""
-    facts: Mapping[str, str] = field(default_factory=dict)
+    verdict: str = field(default="", metadata=NOT_PLAIN)
+    facts: Mapping[str, str] = field(default_factory=dict, metadata=NOT_PLAIN)
     assumed: tuple[str, ...] = ()
     left_out: str = ""
     formula: str = ""
     at: Mapping[str, Any] = field(default_factory=dict)
-    function: Callable[..., Any] | None = field(default=None, repr=False, compare=False, metadata={"plain": False})
+    function: Callable[..., Any] | None = field(default=None, repr=False, compare=False, metadata=NOT_PLAIN)
 
 
 def scope(statement: Statement) -> str:
