@@ -314,12 +314,12 @@ def test_models_that_all_have_changed_are_joined_again():
     ("settings", "m", "text"),
     [
         ({"operator": None}, 4, "ranks_per_node needs full averaging and an operator"),
-        ({"operator": SharedScale()}, 4, "not summed on the way"),
+        ({"operator": SharedScale()}, 4, "not a Summed"),
         ({"operator": QSGD(levels=4), "mixing": Sampled(2, Key(4))}, 4, "needs full averaging"),
         ({"operator": QSGD(levels=4)}, 5, "must be 1, or divide the number of ranks into two nodes or more"),
         ({"operator": QSGD(levels=4), "ranks_per_node": 4}, 4, "two nodes or more"),
         ({"operator": QSGD(levels=4), "ranks_per_node": 0}, 4, "two nodes or more"),
-        ({"operator": QSGD(levels=4), "ranks_per_node": 24}, 48, "at most the number of parameters"),
+        ({"operator": QSGD(levels=4), "ranks_per_node": 24}, 48, "at most the number of averaged parameters"),
     ],
 )
 def test_nodes_that_cannot_be_are_refused(settings, m, text):
