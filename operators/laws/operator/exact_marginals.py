@@ -13,7 +13,7 @@ from ..kit.examples import REACHED, WITNESS, Example, at_the_ends, distinct, dra
 from ..kit.function_examples import MOST, function_examples, in_time
 from ..kit.law import Context, Law, NotApplicable, Violation, second_moment
 from ..kit.subject import Subject
-from ..replay.hidden import Moments, exclude_hidden
+from ..replay.hidden import Moments, exclude_hidden, exclude_rare_dependence
 from ..replay.marginals import Marginals, marginals
 from ..replay.recorded_words import Controlled
 
@@ -66,7 +66,9 @@ class ExactMarginals(Law):
         except Violation:
             budget = context.budget
             level, seconds = context.level(MOST + budget.shrinking), 1.5 * budget.seconds
-            exclude_hidden(run, _relative(exact, example.x, s2), level, seconds, unbiased=isinstance(claim, Unbiased))
+            moments, unbiased = _relative(exact, example.x, s2), isinstance(claim, Unbiased)
+            exclude_hidden(run, moments, level, seconds, unbiased=unbiased)
+            exclude_rare_dependence(run, exact.constant, moments, level, unbiased=unbiased)
             raise
 
     def _compare(self, subject: Subject, example: Example, exact: Marginals, s2: float, resolution: float) -> None:

@@ -49,6 +49,33 @@ class Moments:
         return too_biased or self.square - q * self.largest > self.s2
 
 
+def exclude_rare_dependence(
+    run: Controlled, constant: np.ndarray, moments: Moments, level: float, *, unbiased: bool
+) -> None:
+    """Try random words until the finding stands although coordinates might depend on a word that was not found.
+
+    Parameters
+    ----------
+    constant : ndarray
+        Where no word was found, shape (d,): a selection of one in thousands hardly ever shows that it depends on one.
+
+    Raises
+    ------
+    NotApplicable
+        If such a coordinate changes.
+    """
+    if not constant.any():
+        return
+    doubt, value, trials = log(1 / level), run(run.random_words())[constant], 0
+    while trials < RARE * max(1.0, moments.s2) and not (
+        trials and moments.stands(min(1.0, doubt / trials), unbiased=unbiased)
+    ):
+        for _ in range(BATCH):
+            if not np.array_equal(run(run.random_words())[constant], value, equal_nan=True):
+                raise NotApplicable("a coordinate depends on a random word in so few draws that it was not found")
+        trials += BATCH
+
+
 def exclude_hidden(run: Controlled, moments: Moments, level: float, seconds: float, *, unbiased: bool) -> None:
     """Replay random words until the finding stands.
 

@@ -23,7 +23,7 @@ CHECKS = 16
 @dataclass(frozen=True)
 class Marginals:
     """Per coordinate, shape (d,), float64: mean and mean squared error, each with its error bound; largest
-    ``|value|``.
+    ``|value|``; and whether no random word was found on which it depends.
     """
 
     mean: np.ndarray
@@ -31,6 +31,7 @@ class Marginals:
     square: np.ndarray
     square_error: np.ndarray
     largest: np.ndarray
+    constant: np.ndarray
 
 
 def marginals(controlled: Controlled) -> Marginals:
@@ -45,7 +46,7 @@ def marginals(controlled: Controlled) -> Marginals:
     if controlled.n_words == 0:
         value = controlled(np.empty(0, np.uint32))
         zero = np.zeros_like(x)
-        return Marginals(value, zero, (value - x) ** 2, zero, np.abs(value))
+        return Marginals(value, zero, (value - x) ** 2, zero, np.abs(value), np.zeros(x.size, bool))
     word = separate(controlled)
     grid = np.linspace(0, WORD - 1, GRID).astype(np.uint64).astype(np.uint32)
     values = np.stack([_at(controlled, word, np.full(x.size, u, np.uint32)) for u in grid])
@@ -84,7 +85,7 @@ def _by_bisection(controlled: Controlled, word: np.ndarray, grid: np.ndarray, va
             cuts[i].append((int(high[i]), float(after[i])))
     first = values[0]
     _verify(controlled, word, first, cuts)
-    return _moments(controlled.x.astype(np.float64), first, cuts)
+    return _moments(controlled.x.astype(np.float64), first, cuts, word < 0)
 
 
 def _verify(controlled: Controlled, word: np.ndarray, first: np.ndarray, cuts: list[list[tuple[int, float]]]) -> None:
@@ -100,7 +101,7 @@ def _verify(controlled: Controlled, word: np.ndarray, first: np.ndarray, cuts: l
             raise NotApplicable("the coordinates are not separate functions of one word each")
 
 
-def _moments(x: np.ndarray, first: np.ndarray, cuts: list[list[tuple[int, float]]]) -> Marginals:
+def _moments(x: np.ndarray, first: np.ndarray, cuts: list[list[tuple[int, float]]], constant: np.ndarray) -> Marginals:
     mean, square, largest = np.array(first), (first - x) ** 2, np.abs(first)
     for i, steps in enumerate(cuts):
         value = first[i]
@@ -111,7 +112,7 @@ def _moments(x: np.ndarray, first: np.ndarray, cuts: list[list[tuple[int, float]
             largest[i] = max(largest[i], abs(following))
             value = following
     one_word = 1 / WORD
-    return Marginals(mean, 4 * one_word * largest, square, 4 * one_word * largest**2, largest)
+    return Marginals(mean, 4 * one_word * largest, square, 4 * one_word * largest**2, largest, constant)
 
 
 def _by_midpoints(controlled: Controlled, word: np.ndarray) -> Marginals:
@@ -122,8 +123,9 @@ def _by_midpoints(controlled: Controlled, word: np.ndarray) -> Marginals:
     if (np.count_nonzero(np.diff(values, axis=0), axis=0) < MIDPOINTS // 8).any() and word.min() >= 0:
         raise NotApplicable("a step function that is not monotone; left to enumeration and to the statistical laws")
     return Marginals(
-        values.mean(axis=0), _variation(values), squares.mean(axis=0), _variation(squares), np.abs(values).max(axis=0)
-    )
+        values.mean(axis=0), _variation(values), squares.mean(axis=0), _variation(squares), np.abs(values).max(axis=0),
+        word < 0,
+    )  # fmt: skip
 
 
 def _variation(values: np.ndarray) -> np.ndarray:

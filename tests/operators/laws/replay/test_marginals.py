@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+import operators
 from bounds.claims import Unbiased
-from operators import Composition, Key, NaturalCompression, TernGrad
+from operators import Composition, Key, NaturalCompression, ScaledRandomK, TernGrad
 from operators.laws import Budget, check
 from operators.laws.kit.law import NotApplicable
 from operators.laws.kit.subject import Subject
@@ -137,3 +138,11 @@ def test_a_probability_off_by_one_step_of_the_uniform_numbers_is_no_fault():
     wrong = check(forgetful, claim=Unbiased(0.0), laws=["exact-marginals"], seed=1, budget=UNTIMED)
     assert honest["exact-marginals"].outcome is Outcome.PASS
     assert wrong["exact-marginals"].outcome is Outcome.FAIL
+
+
+@pytest.mark.parametrize("operator", [operators.RandomK(k=1), ScaledRandomK(k=1)], ids=repr)
+def test_selection_of_one_in_many_is_not_taken_for_a_constant(operator):
+    """No word is found on which a coordinate depends that is chosen once in 65 draws."""
+    for seed in range(2):
+        report = check(operator, seed=seed, budget=Budget(sizes=(1, 2, 47, 65)).untimed(), laws=["exact-marginals"])
+        assert not report.failures, str(report)
