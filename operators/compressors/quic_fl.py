@@ -104,6 +104,16 @@ class QUICFL(Operator):
         """
         return min(d, int(d * (1 + SLACK) / self.top**2))
 
+    def ceiling(self, d: int) -> float:
+        """Return a bound on ``|C(x) - x|^2/|x|^2`` of a single draw: a level and T in every coordinate.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        """
+        return (float(np.abs(shared_grid(self.bits_per_coordinate).levels).max()) + self.top) ** 2
+
     def bits(self, d: int) -> Size:
         """Return up to 64 coordinates the mean number of exact entries is known, and log2 C(d, k) is concave in k
         (Jensen).

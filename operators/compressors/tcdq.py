@@ -179,6 +179,17 @@ class TCDQ(DeviceOperator, InPieces):
         factor = 1 / (1 + self.omega) if self.form == "contractive" else 1.0
         return factor * np.asarray(x, np.float64), self.omega * factor**2
 
+    def ceiling(self, d: int) -> float:
+        """Return a bound on ``|C(x) - x|^2/|x|^2`` of a single draw: no coordinate is off by more than two steps.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        """
+        plan = self._plan(d)
+        return (1 + math.sqrt(plan.d) * (1 + 2 * plan.ratio) * self._factor(plan, d)) ** 2
+
     def bits(self, d: int) -> Size:
         """Return limits from the coder's tables; whole bytes."""
         plan = self._plan(d)

@@ -113,6 +113,16 @@ class TurboQuant(Operator):
         along, square = lloyd_max_moments(self.level_bits, x.size)
         return along * x.astype(np.float64), max(0.0, square - along**2)
 
+    def ceiling(self, d: int) -> float:
+        """Return a bound on ``|C(x) - x|^2/|x|^2`` of a single draw: ``|r| <= 2|x|``, and a normal entry stays below 7.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        """
+        return 4 * (1 + 7 * math.sqrt(math.pi / 2 * d)) ** 2
+
     def bits(self, d: int) -> Size:
         """Return one or two norms in binary32 and b bits a coordinate."""
         return Size.fixed(8 * NORM_BYTES * self.norms + self.bits_per_coordinate * d)

@@ -53,7 +53,8 @@ def check(
     accept_inconclusive : bool, optional
         ``ok`` also where a law could not judge, or judged with less power than ``budget.bias`` asks.
     ceiling : float or None, optional
-        The largest ``|C(x) - x|^2/|x|^2`` of a single draw, > 0.  ``tight=True`` of a function is judged only with it.
+        The largest ``|C(x) - x|^2/|x|^2`` of a single draw, > 0.  Draws judge ``tight=True`` only with it, or with a
+        method ``ceiling(d)`` of ``op``.
 
     Raises
     ------
@@ -87,11 +88,11 @@ def check(
     context = Context(budget, seed, parts=statistical_laws(), laws=chosen)
     with subject.session():
         context.hurry(subject.pace())
-        verdicts = _exactly_judged(tuple(_verdict(law, subject, context) for law in chosen))
+        verdicts = exactly_judged(tuple(_verdict(law, subject, context) for law in chosen))
     return Report(subject.name, seed, verdicts, reproduction(subject, claim, budget, seed, laws), accept_inconclusive)
 
 
-def _exactly_judged(verdicts: tuple[Verdict, ...]) -> tuple[Verdict, ...]:
+def exactly_judged(verdicts: tuple[Verdict, ...]) -> tuple[Verdict, ...]:
     """Return the verdicts without that on draws where a tight claim was judged by exact moments."""
     exact = any(v.law == ExactMarginals.name and v.outcome is Outcome.PASS for v in verdicts)
     exactly = Verdict(Tightness.name, Outcome.NOT_APPLICABLE, f"judged exactly by {ExactMarginals.name}")

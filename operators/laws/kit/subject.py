@@ -135,6 +135,17 @@ class Subject:
             return NoClaim("none was given")
         return source(d) if callable(source) else source
 
+    def ceiling_at(self, d: int) -> float | None:
+        """Return the declared largest ``|C(x) - x|^2/|x|^2`` of a single draw, or None.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        """
+        declared = getattr(self.target, "ceiling", None)
+        return self.ceiling if self.ceiling is not None or not callable(declared) else float(declared(d))
+
     @property
     def randomness(self) -> str | None:
         """The declared randomness, or None where nothing is declared."""

@@ -17,7 +17,7 @@ from .distortion import SquaredErrors
 LOOSE = 0.5
 NO_CEILING = (
     "tight=True is not judged: draws show that a mean error is too small only if no draw exceeds a known ceiling; pass "
-    "ceiling= (the largest |C(x) - x|^2/|x|^2), or claim StrictlyContractive"
+    "ceiling= (the largest |C(x) - x|^2/|x|^2), give the operator ceiling(d), or claim StrictlyContractive"
 )
 _ROUNDING = 1e-4  # binary32 rounding of a small error
 
@@ -26,8 +26,9 @@ class Tightness(StatisticalLaw):
     """tight=True: ``E|C(x) - x|^2`` is not below the claim, for every x; ``witness(d)``: not below 95 % of it there.
 
     Needs a ceiling on the squared error of single draws: without one no finite number of them can show that a mean is
-    too small.  ``StrictlyContractive`` declares one, so does ``ceiling`` of ``check``; an ``Operator`` that claims
-    tight=True declares 16 + 4 d times its claim.  A function without a ceiling is INCONCLUSIVE.
+    too small.  ``StrictlyContractive`` declares one, so do ``ceiling`` of ``check`` and a method ``ceiling(d)`` of the
+    target.  Without a ceiling the law is INCONCLUSIVE, unless the exact marginals have judged the claim.  At a
+    witness of a claim that is not tight, an operator declares the ceiling (16 + 4 d) times its claim.
     """
 
     name = "constant-reached"
@@ -59,7 +60,7 @@ class Tightness(StatisticalLaw):
     def run(self, subject: Subject, context: Context) -> Verdict:
         """As the other statistical laws; a remark where nothing was found and the claim is loose."""
         reason = self.applies(subject)
-        if reason is None and not subject.is_operator and _needs_ceiling(subject):
+        if reason is None and _needs_ceiling(subject):
             return Verdict(self.name, Outcome.INCONCLUSIVE, NO_CEILING)
         verdict = super().run(subject, context)
         if verdict.outcome is Outcome.FAIL or reason is not None:
@@ -74,16 +75,17 @@ class Tightness(StatisticalLaw):
 def _needs_ceiling(subject: Subject) -> bool:
     """Return whether a mean error is claimed to be reached, and nothing bounds the error of a single draw."""
     tight = [c for c in map(subject.claim, (1, 2, 8, 65)) if second_moment(c) and getattr(c, "tight", False)]
-    return subject.ceiling is None and any(not isinstance(c, StrictlyContractive) for c in tight)
+    return subject.ceiling_at(1) is None and any(not isinstance(c, StrictlyContractive) for c in tight)
 
 
 def _ceiling(subject: Subject, d: int, s2: float) -> float:
     """Return the largest squared error of a single draw, over |x|^2."""
-    if subject.ceiling is not None:
-        return max(subject.ceiling, s2) * (1 + _ROUNDING)
+    ceiling = subject.ceiling_at(d)
+    if ceiling is not None:
+        return max(ceiling, s2) * (1 + _ROUNDING)
     if isinstance(subject.claim(d), StrictlyContractive):
         return s2 * (1 + _ROUNDING)
-    return (16 + 4 * d) * s2
+    return (16 + 4 * d) * s2  # at a declared witness of a claim that is not tight
 
 
 def _largest_share(study: Study) -> float | None:

@@ -27,6 +27,9 @@ class RandomK(TextOperator):
     def claim(self, d: int) -> Claim:
         return Unbiased(d / self.k(d) - 1, tight=True)
 
+    def ceiling(self, d: int) -> float:
+        return max(1.0, (d / self.k(d) - 1) ** 2)
+
     def bits(self, d: int) -> Size:
         return Size.fixed(32 * self.k(d))
 

@@ -6,9 +6,10 @@ import torch
 
 import operators
 from bounds.claims import StrictlyContractive, Unbiased, UnbiasedMean
-from operators import ErrorFeedback, RandomK, TopK
+from operators import QUICFL, TCDQ, ErrorFeedback, Identity, Key, RandomK, TopK, TurboQuant
 from operators.laws import Budget, adapt, check, check_inner_product, check_mean
 from operators.laws.kit.verdict import Outcome
+from operators.random import uniform
 
 BUDGET = Budget.quick().untimed()
 LAWS = ["distortion", "zero", "output-form", "sure-contraction"]
@@ -112,6 +113,71 @@ def test_a_tight_claim_twice_the_truth_is_refuted_with_a_ceiling_and_by_exact_mo
     assert check(honest, claim=twice, laws=["exact-marginals"], **alone).failures
     exact = check(honest, claim=Unbiased(1.0, tight=True), laws=["exact-marginals", "constant-reached"], **alone)
     assert exact["constant-reached"].outcome is Outcome.NOT_APPLICABLE
+
+
+class Lazy:
+    """All of x/p with probability p, as an object with encode and decode."""
+
+    def __init__(self, p, omega):
+        self.p, self.omega = p, omega
+
+    def claim(self, d):
+        return Unbiased(self.omega, tight=True)
+
+    def encode(self, x, key):
+        return (x, uniform(key, 1)[0] < self.p)
+
+    def decode(self, message):
+        x, sent = message
+        return x / self.p if sent else 0 * x
+
+
+class LazyOperator(Identity):
+    """The same as an Operator of Identity's messages; the seed's low bits are the coin."""
+
+    randomness = "private"
+    p = 0.999
+
+    def claim(self, d):
+        return Unbiased(1 / self.p - 1, tight=True)
+
+    def _encode(self, x, key):
+        return super()._encode((x * (float(uniform(key, 1)[0]) < self.p) / self.p).astype(np.float32), key)
+
+
+ALONE = ["constant-reached"]
+
+
+@pytest.mark.parametrize("p", [0.999, 0.99])
+@pytest.mark.parametrize("form", ["operator", "codec"])
+def test_an_honest_tight_operator_with_rare_large_errors_is_not_refuted(form, p):
+    subject = Lazy(p, 1 / p - 1)
+    if form == "operator":
+        subject = LazyOperator()
+        object.__setattr__(subject, "p", p)
+    report = check(subject, budget=Budget.quick(), seed=1, laws=ALONE)
+    assert not report.failures
+    assert "ceiling(d)" in report["constant-reached"].text
+
+
+def test_an_operator_that_declares_its_ceiling_is_refuted_and_exact_marginals_stand_in_for_one():
+    loose = type("Loose", (Lazy,), {"ceiling": lambda self, d: 4.0})(0.5, 2.0)  # it reaches 1
+    assert check(loose, budget=BUDGET, seed=2, laws=ALONE).failures
+    report = check(RandomK(fraction=0.5), budget=BUDGET, seed=2, laws=["exact-marginals", "constant-reached"])
+    assert report["constant-reached"].outcome is Outcome.NOT_APPLICABLE
+
+
+@pytest.mark.parametrize("operator", [TCDQ(omega=0.5), QUICFL(2), TurboQuant(1)], ids=repr)
+def test_no_error_exceeds_the_declared_ceiling(operator):
+    """And the ceiling is no empty one: at most a few hundred times d."""
+    rng = np.random.default_rng(3)
+    for d in (1, 2, 9, 60):
+        ceiling = operator.ceiling(d)
+        for t in range(20):
+            x = (rng.standard_normal(d) if t % 2 else np.eye(1, d, t % d)[0]).astype(np.float32)
+            error = operator(x, key=Key(t)).astype(float) - x
+            assert error @ error <= ceiling * (x.astype(float) @ x)
+        assert ceiling <= 1000 * d
 
 
 # -- what an exchange is accused of ------------------------------------------------------------------------
