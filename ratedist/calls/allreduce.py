@@ -216,7 +216,7 @@ def allreduce(
         raise ValueError(f"m must satisfy m >= 2; got m = {workers}: nothing is exchanged by one worker")
     has_link = bandwidth_bit_per_s is not None or latency_s is not None
     links: dict[str, Any] = {"bandwidth_bit_per_s": bandwidth_bit_per_s, "latency_s": latency_s}
-    stated = {name: real(name, value) for name, value in links.items() if value is not None}
+    stated: dict[str, Any] = {name: real(name, value) for name, value in links.items() if value is not None}
     cluster = Cluster(workers=workers, **stated)
     coded = checked_codecs("free" if codec is None else codec)
     first = compressor_of(operator)

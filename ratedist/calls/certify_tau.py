@@ -281,7 +281,7 @@ CALL = Call(
     function=certify_tau,
     command=Command(
         arguments=ARGUMENTS,
-        examples=("--time_s 1e4 --delay_s 10 --gap 1 --eta 0.05 --sigma2 1 --workers 4 --taus 4 8 12 16",),
+        examples=("--time-s 1e4 --delay-s 10 --gap 1 --eta 0.05 --sigma2 1 --workers 4 --taus 4 8 12 16",),
         run=_run,
     ),
     route=Route(

@@ -18,7 +18,7 @@ from bounds.frame import frame
 
 from ..model.sending import compressor_of
 from ..numbers import Vector, refusal
-from ..records import Answer, Answered, Table, number_text, plain
+from ..records import Answer, Answered, Table, number_text, plain, unit_text
 from .call import REQUIRED, Argument, Call, Command, Flag, Numbers, Specifications, Text, Whole
 from .measure import DRAWS, Measured, drawn, evidence_of, finite_vector, measure, of_file
 
@@ -187,7 +187,9 @@ class Comparison(Answered):
         for _, point, row in points:
             if row.asked is not None:
                 best.setdefault(row.asked, point)
-        smallest = ", ".join(f"{_family(p)} at {rate:g} bits ({p.nmse:.3g})" for rate, p in best.items())
+        smallest = ", ".join(
+            f"{_family(p)} at {rate:g} bit{'s' * (rate != 1)} ({p.nmse:.3g})" for rate, p in best.items()
+        )
         beside = [self._beside_own(point) for _, point, row in points if row.is_own]
         verdict = (
             beside[0] if beside else f"Smallest error: {smallest}." if smallest else "Each compressor at its own bits."
@@ -308,6 +310,10 @@ def compare(
                 progress(row)
     default = ("1, 2 and 4 bits per coordinate",) if bits is RATES else ()
     return Comparison(vector.size, tuple(rows), assumed=(*default, *drawn(draws, seed)))
+
+
+def _bits_text(rate: float) -> str:
+    return f"{rate:g} {unit_text('bit', rate)}"
 
 
 def _family(point: Measured) -> str:

@@ -234,7 +234,7 @@ CALL = Call(
     function=error_bound,
     command=Command(
         arguments=(CLUSTER, ETA, TAU, TIME_S, L, SIGMA2, GAP, *BITS_OR_D, OMEGA, CURVATURE),
-        examples=("--workers 16 --step_s 0.08 --L 1 --sigma2 1 --eta 0.05 --gap 1 --tau 8 --time_s 3600 --d 25600000",),
+        examples=("--workers 16 --step-s 0.08 --L 1 --sigma2 1 --eta 0.05 --gap 1 --tau 8 --time-s 3600 --d 25600000",),
         run=error_bound,
     ),
     route=Route(

@@ -351,12 +351,12 @@ CALL = Call(
     command=Command(
         arguments=(CLUSTER, replace(D, default=None), PILOT, OPERATORS, *GOAL, CURVATURE, SETTING, CODEC, EXCHANGE),
         examples=(
-            "--d 25600000 --workers 16 --step_s 0.08 --operators tcdq:omega=1 qsgd:4 topk:0.01 --target 0.1",
-            "--d 25600000 --workers 64 --step_s 0.08 --compute constant --target 0.1 --codec free",
+            "--d 25600000 --workers 16 --step-s 0.08 --operators tcdq:omega=1 qsgd:4 topk:0.01 --target 0.1",
+            "--d 25600000 --workers 64 --step-s 0.08 --compute constant --target 0.1 --codec free",
             "--d 1e6 --workers 8 --operators shared_scale:12,block=256 tcdq:omega=0.1 --target 0.1 --codec free",
             "--d 1e6 --workers 4 --operators identity tcdq:omega=1 --target 0.1 --L 1 --sigma2 1 --gap 1 --json",
             "--d 1e8 --workers 8 --operators identity tcdq:omega=1 --target 0.1 --codec tcdq:omega=1=9e-11,5e-11",
-            "--d 7e9 --workers 64 --nodes 8 --inside nvlink4,3e-6 --bandwidth_bit_per_s 1e11 --target 0.1 --codec free",
+            "--d 7e9 --workers 64 --nodes 8 --inside nvlink4,3e-6 --bandwidth-bit-per-s 1e11 --target 0.1 --codec free",
             "--pilot pilot.json --workers 64 --nodes 8 --inside nvlink4,3e-6 --between infiniband_ndr,5e-6",
         ),
         run=_run,

@@ -368,8 +368,8 @@ CALL = Call(
     command=Command(
         arguments=ARGUMENTS,
         examples=(
-            "--workers 16 --compute constant --bandwidth_bit_per_s 1e10 --parameters 8B --tokens 160B "
-            "--batch_tokens 4M --flop_per_s 3.2e15 --tau 32 --parts 4",
+            "--workers 16 --compute constant --bandwidth-bit-per-s 1e10 --parameters 8B --tokens 160B "
+            "--batch-tokens 4M --flop-per-s 3.2e15 --tau 32 --parts 4",
         ),
         run=pretrain,
     ),

@@ -127,7 +127,7 @@ CALL = Call(
     function=runtime,
     command=Command(
         arguments=ARGUMENTS,
-        examples=("--workers 16 --step_s 0.08 --tau 1 4 16 --bits 8.192e8",),
+        examples=("--workers 16 --step-s 0.08 --tau 1 4 16 --bits 8.192e8",),
         run=runtime,
     ),
     route=Route(

@@ -217,8 +217,8 @@ CALL = Call(
     command=Command(
         arguments=(CLUSTER, L, SIGMA2, GAP, ETA, TIME_S, BITS, D, THIRD, CURVATURE),
         examples=(
-            "--workers 16 --step_s 0.08 --bits 8.192e8 --L 1 --sigma2 1 --eta 0.01 --gap 1 --time_s 600",
-            "--workers 4 --step_s 1 --latency_s 1 --bits 0 --L 1 --sigma2 1 --eta 0.05 --gap 1 --time_s 1e4 "
+            "--workers 16 --step-s 0.08 --bits 8.192e8 --L 1 --sigma2 1 --eta 0.01 --gap 1 --time-s 600",
+            "--workers 4 --step-s 1 --latency-s 1 --bits 0 --L 1 --sigma2 1 --eta 0.05 --gap 1 --time-s 1e4 "
             "--curvature convex",
         ),
         run=tau_star,
