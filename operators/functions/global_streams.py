@@ -6,6 +6,7 @@ import random
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
@@ -57,7 +58,7 @@ def restore(state: State) -> None:
 
 @contextmanager
 def seeded(seed: int, label: str) -> Iterator[None]:
-    """Seed the three from a seed and a label; afterwards they are as they were.
+    """Seed the three, and what ``np.random.default_rng()`` makes, from a seed and a label; restore them afterwards.
 
     A plain function draws from them, so that without it a check could not be repeated draw by draw.
 
@@ -68,11 +69,18 @@ def seeded(seed: int, label: str) -> Iterator[None]:
     label : str
         What the numbers are for, such as the name of a law.
     """
-    saved = snapshot()
-    seed_all(int(np.random.SeedSequence([seed, zlib.crc32(label.encode())]).generate_state(1)[0]))
+    saved, default_rng = snapshot(), np.random.default_rng
+    sequence = np.random.SeedSequence([seed, zlib.crc32(label.encode())])
+
+    def seeded_rng(given: Any = None) -> np.random.Generator:
+        return default_rng(sequence.spawn(1)[0] if given is None else given)
+
+    seed_all(int(sequence.generate_state(1)[0]))
+    np.random.default_rng = seeded_rng
     try:
         yield
     finally:
+        np.random.default_rng = default_rng
         restore(saved)
 
 

@@ -72,7 +72,7 @@ def adapt(
     if domain is not None:
         arguments.append(f"domain={domain!r}")
     if state is not None:
-        arguments.append(f"state={state!r}")
+        arguments.append(f"state={'state' if ' at 0x' in repr(state) else repr(state)}")
     if domain is None:
         smallest, largest = RANGES.get(dtype, (Domain.smallest, Domain.largest))
         domain = Domain(smallest, largest, dtype=dtype)

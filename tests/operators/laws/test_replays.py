@@ -1,12 +1,14 @@
 """The line that replays a report gives the same report, for every kind of subject and settings of its own."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 import torch
 
 import operators
 from bounds.claims import StrictlyContractive, Unbiased, UnbiasedMean
-from operators import QUICFL, TCDQ, ErrorFeedback, Identity, Key, RandomK, TopK, TurboQuant
+from operators import QSGD, QUICFL, TCDQ, ErrorFeedback, Identity, Key, Mean, RandomK, TopK, TurboQuant
 from operators.laws import Budget, adapt, check, check_inner_product, check_mean
 from operators.laws.kit.verdict import Outcome
 from operators.random import uniform
@@ -43,16 +45,43 @@ def shrunk(x):
     return 0.5 * x
 
 
-NAMES = {**globals(), "operators": operators, "float16": torch.float16}
-
-
 def same(report):
-    again = eval(report.reproduce, dict(NAMES))
+    again = eval(report.reproduce, {**globals(), "operators": operators})
     assert [str(v) for v in again.verdicts] == [str(v) for v in report.verdicts], report.reproduce
     return report
 
 
+def numpy_own_generator(x):
+    return (1.9 * x * (np.random.default_rng().random(x.size) < 0.5)).astype(x.dtype)
+
+
+class State:
+    """What a hook keeps; its repr is no Python."""
+
+    factor = 1.9
+
+
+def hook(state, bucket):
+    x = bucket.buffer()
+    future = torch.futures.Future()
+    future.set_result(getattr(state, "factor", 1.9) * x * (torch.rand(x.shape) < 0.5))
+    return future
+
+
+@dataclass(frozen=True)
+class TooGood(Mean):
+    """An aggregate whose claim is ten times too small."""
+
+    def claim_mean(self, d, n):
+        return Unbiased(0.001)
+
+
+state = State()
 SUBJECTS = {
+    "own numpy generator": (adapt(numpy_own_generator, library="numpy", claim=Unbiased(0.7)), None),
+    "hook": (adapt(hook, claim=Unbiased(0.7)), None),
+    "hook with state": (adapt(hook, claim=Unbiased(0.7), state=state), None),
+    "aggregate": (TooGood(QSGD(levels=4)), None),
     "operator": (RandomK(k=1), Unbiased(0.5)),
     "feedback": (ErrorFeedback(TopK(k=1)), None),
     "function": (halves, Unbiased(0.7)),
@@ -66,9 +95,22 @@ SUBJECTS = {
 @pytest.mark.parametrize("kind", SUBJECTS)
 def test_the_replay_of_a_check_is_the_check(kind):
     subject, claim = SUBJECTS[kind]
-    report = check(subject, claim=claim, budget=BUDGET, seed=5, laws=None if kind == "feedback" else LAWS)
+    laws = {"feedback": None, "aggregate": ["aggregate-claim"]}.get(kind, LAWS)
+    report = check(subject, claim=claim, budget=BUDGET, seed=5, laws=laws)
     assert kind == "feedback" or report.failures
     same(report)
+
+
+def test_a_function_of_jax_replays():
+    jax = pytest.importorskip("jax")
+
+    def jax_halves(x, key):
+        return 1.9 * x * (jax.random.uniform(key, x.shape) < 0.5)
+
+    report = check(adapt(jax_halves, library="jax", claim=Unbiased(0.7)), budget=BUDGET, seed=5, laws=LAWS)
+    assert report.failures
+    again = eval(report.reproduce, {**globals(), "operators": operators, "jax_halves": jax_halves})
+    assert [str(v) for v in again.verdicts] == [str(v) for v in report.verdicts]
 
 
 def test_the_replay_of_an_exchange_has_its_sizes_budget_and_ceiling():
