@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bounds.schedules import Candidate, GradientRetention, Measured, Observation, RateAndRetention
@@ -136,6 +136,7 @@ def test_one_candidate_leaves_the_rule_for_tau():
     assert (taus[:2], taus[30:]) == (expected[:2], expected[30:])
 
 
+@settings(max_examples=max(10, settings().max_examples // 5))  # a quarter of a second each
 @given(st.integers(0, 30), st.floats(0, 20), st.floats(0, 1), st.floats(0, 0.5))
 def test_a_run_resumed_from_json_decides_as_if_never_stopped(stop, latency, per_byte, a):
     network = {"latency": latency, "per_byte": per_byte, "a": a, "rounds": 31}

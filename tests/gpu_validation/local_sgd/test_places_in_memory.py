@@ -5,7 +5,7 @@ import multiprocessing
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch.nn.utils import parametrizations, parametrize
 
@@ -127,6 +127,8 @@ MODES = {
 
 
 @pytest.mark.parametrize("mode", MODES)
+@example(names=sorted(PARTS))
+@settings(max_examples=max(4, settings().max_examples // 40))  # a third of a second each, in each of the modes
 @given(names=st.lists(st.sampled_from(sorted(PARTS)), min_size=1, max_size=3, unique=True))
 def test_simulated_workers_keep_their_tensors_where_they_are(mode, names):
     models = [model_of(names) for _ in range(4 if mode == "nodes" else 2)]
