@@ -1,1 +1,1 @@
-"""Compress one vector without memory, one operator a file."""
+"""Compressors of one vector without memory, one operator per file."""

@@ -1,4 +1,4 @@
-"""Sparse Dithering with one arithmetic code for all levels: 3.02 bits a coordinate at nu = .1 instead of 3.35."""
+"""Sparse Dithering with one arithmetic code for all levels: 3.02 bits per coordinate at nu = 0.1 instead of 3.35."""
 
 from __future__ import annotations
 
@@ -28,19 +28,20 @@ from .sparse_dithering import COARSEST, Quantised, highest, quantise, spacing
 
 SCALE_BITS = 31  # binary32 without its sign
 SCALE_BYTES = 4
-WORST_BYTES, ENDING_BYTES = 9, 16  # of a level, 16 bits and an escape of up to 2^31, and of the end
+WORST_BYTES, ENDING_BYTES = 9, 16  # of one level (16 bits and an escape of up to 2^31), of the ending
 FINEST = 2.0**-10  # below it 65536 shares are too coarse for the many levels
 TOTAL = 1 << 16
 SHIFT = np.uint64(16)
-COARSE = 4  # binary logarithm of the shares that have one entry of the table of symbols
-BEYOND = 16  # levels of at least 1/16 ideal share get a whole one, so that an escape is never dearer than ideal
+COARSE = 4  # log2 of the number of shares per entry of ``lookup``
+BEYOND = 16  # a level of at least 1/16 ideal share gets a whole share: an escape costs at most its ideal length
 _LARGEST = float(np.finfo(np.float32).max)
 
 
 @lru_cache(maxsize=64)
 def multiplier(nu: float) -> Decimal:
-    """Return lambda, to 12 digits, for which p(n) ~ ``exp(-lambda (|n| - 1/2)^2)``, p(0) ~ 1, has ``E (|n| - 1/2)^2 =
-    1/(4 nu)``.
+    """Return the rate lambda of the level law, to 12 digits.
+
+    The law is p(n) ~ ``exp(-lambda (|n| - 1/2)^2)`` with p(0) ~ 1, and lambda makes ``E (|n| - 1/2)^2 = 1/(4 nu)``.
     """
 
     def excess(rate: float) -> float:
@@ -57,7 +58,9 @@ def multiplier(nu: float) -> Decimal:
 
 @lru_cache(maxsize=64)
 def table(nu: float) -> np.ndarray:
-    """Return cumulative shares of 65536 for the symbols 0, +1, -1, .., +M, -M, escape; the same on every machine.
+    """Return cumulative integer shares of 65536 for the symbols 0, +1, -1, .., +M, -M, escape.
+
+    Decimal arithmetic makes them equal on every machine.
 
     Tails are rounded up, so that a rare level never costs more than its ideal length; 0 takes the remainder.
     """
@@ -76,13 +79,13 @@ def table(nu: float) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def lookup(nu: float) -> np.ndarray:
-    """Return the symbol of the first of each run of 2^COARSE shares, from which the symbol of any is a step away."""
+    """Return the symbol at every 2^COARSE-th share, where the search for a symbol starts."""
     return (np.searchsorted(table(nu), np.arange(0, TOTAL, 1 << COARSE), side="right") - 1).astype(np.uint16)
 
 
 @jit
 def _escape(out, state, n, negative):
-    """Sign and Elias code of how far a level lies beyond the table, one fair bit at a time."""
+    """Encode the sign and the Elias code of the distance beyond the table, one fair bit at a time."""
     state = range_coder.encode(out, state, negative, 1, 2)
     code, width = elias.build(n)
     for i in range(width - 1, -1, -1):
@@ -92,7 +95,7 @@ def _escape(out, state, n, negative):
 
 @jit
 def _write(levels, ends, out, state, last):
-    """Code a run of levels; the end of the last one replaces the first number of ``state`` by the length in bits.
+    """Encode one run of levels; after the last run, store the length in bits in ``state[0]``.
 
     The loop repeats ``range_coder.encode`` in place; a call would count references at every coordinate.
     """
@@ -122,7 +125,7 @@ def _write(levels, ends, out, state, last):
 
 @jit
 def _read_escape(words, end, state):
-    """Return (state, n, negative) of ``_escape``; n = 0 if there is no code within 56 bits."""
+    """Read an ``_escape``; return (state, n, negative), with n = 0 if no code ends within 56 bits."""
     negative = range_coder.share_of(state, 2)
     state = range_coder.consume(words, end, state, negative, 1, 2)
     word = np.uint64(0)
@@ -138,10 +141,10 @@ def _read_escape(words, end, state):
 
 @jit
 def _read(words, position, end, ends, symbols, highest_level, levels, coder, begins, last):
-    """Fill ``levels``; whether the stream holds them, exactly after the last.  ``range_coder.consume`` is repeated.
+    """Decode one run into ``levels``; return whether the stream is valid.
 
-    ``coder`` is where the coder stands, without the position, which comes apart: (code, width, low), and the position
-    afterwards.  A range that has become narrow takes a byte by arithmetic: a branch would be guessed wrong too often.
+    ``coder`` holds (code, width, low) and receives the position as its fourth number.  The loop repeats
+    ``range_coder.consume``.  A narrow range takes its next byte by arithmetic: a branch would often be mispredicted.
     """
     if begins:
         code, width, low, position = range_coder.open_stream(words, position, end)
@@ -188,7 +191,7 @@ def _read(words, position, end, ends, symbols, highest_level, levels, coder, beg
 
 @dataclass(frozen=True)
 class ArithmeticSparseDithering(InRuns):
-    """SparseDithering with every level coded under the static law p(n) ~ ``exp(-lambda (|n| - 1/2)^2)``, p(0) ~ 1.
+    """Encode the levels of ``SparseDithering`` with an arithmetic code under a static law.
 
     Parameters
     ----------
@@ -227,13 +230,12 @@ class ArithmeticSparseDithering(InRuns):
         return StrictlyContractive(self.nu)
 
     def bits(self, d: int) -> Size:
-        """Scale, ending and the worst levels under the budget ``sum (|n_i| - 1/2)^2 <= d/(4 nu)``."""
+        """Return the bound on the worst levels under the budget ``sum (|n_i| - 1/2)^2 <= d/(4 nu)``."""
         worst = SCALE_BITS + 2 + d * per_coordinate(self.nu)
         return Size(None, worst, worst)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return the best trade, a fine and a coarse one."""
         return cls(nu=0.1), cls(nu=0.01), cls(nu=0.9)
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
@@ -271,7 +273,10 @@ class ArithmeticSparseDithering(InRuns):
 
 
 def _written(g: float, levels: Iterable[np.ndarray], d: int, nu: float) -> tuple[np.ndarray, int]:
-    """Return (payload, bits): the scale and the code, written a bit too late and moved."""
+    """Return (payload, bits) of the scale and the code.
+
+    The scale has 31 bits, so the code is written one bit late and then shifted.
+    """
     out = np.array([np.float32(g).view(np.uint32) << np.uint32(1)], ">u4").view(np.uint8).copy()
     if g == 0:
         return out, SCALE_BITS
@@ -288,14 +293,14 @@ def _written(g: float, levels: Iterable[np.ndarray], d: int, nu: float) -> tuple
 
 
 class _Coder:
-    """Where a decoder stands in a message."""
+    """Decoder state between runs."""
 
     def __init__(self, payload: np.ndarray, bits: int, nu: float) -> None:
         self.payload, self.bits, self.nu = payload, bits, nu
         self.position, self.state = -1, np.zeros(4, np.uint64)
 
     def read(self, levels: np.ndarray, share: float, most: int, last: bool) -> bool:
-        """Fill levels; whether the stream holds them."""
+        """Decode one run into ``levels``; return whether the stream is valid."""
         ends, symbols, before, good = table(self.nu).astype(np.uint64), lookup(self.nu), self.state, False
 
         def run(window: np.ndarray, position: int, there: int) -> int:
@@ -311,8 +316,9 @@ class _Coder:
 
 @lru_cache(maxsize=64)
 def per_coordinate(nu: float) -> float:
-    """Return min over t of t/(4 nu) + max_n (cost of n - t (n - 1/2)^2), with the costs of the integer
-    shares, in bits.
+    """Return the worst bits per coordinate under the energy budget, by Lagrangian duality.
+
+    It is min over t of t/(4 nu) + max_n (cost of n - t (n - 1/2)^2), with the costs of the integer shares.
     """
     shares = np.diff(table(nu))
     most = (shares.size - 2) // 2

@@ -1,4 +1,4 @@
-"""Small integers with a scale for each block of coordinates: int8 and int4."""
+"""Integers of 8 or 4 bits with one scale per block of coordinates."""
 
 from __future__ import annotations
 
@@ -48,8 +48,9 @@ class BlockInteger(DeviceOperator, Streamed):
     nearest is strictly contractive with alpha = (n-1)/(4 L^2 + n-1), reached at (1, 1/(2L), ..., 1/(2L)); stochastic is
     unbiased (each coordinate to 2^-32 m/L) with omega = (sqrt(1 + (n-1)/L^2) - 1)/2, reached at (1, t, ..., t), t =
     1/(L + sqrt(L^2 + n-1)).  The largest coordinate of a block is exact; another one at ``y = L|x_i|/m`` has a squared
-    error of at most min(y, 1/2)^2, or on average rest (1 - rest). 32 bits a block, then ``width`` bits a coordinate,
-    the integer plus L.  Full tiles of 4096 coordinates draw their words in the tile order of ``kernels.philox``.
+    error of at most min(y, 1/2)^2, or on average rest (1 - rest). 32 bits per block, then ``width`` bits per
+    coordinate, the integer plus L.  Full tiles of 4096 coordinates draw their words in the tile order of
+    ``kernels.philox``.
     """
 
     width: Literal[4, 8] = 8
@@ -69,12 +70,12 @@ class BlockInteger(DeviceOperator, Streamed):
 
     @property
     def most(self) -> int:
-        """L, the largest integer."""
+        """Largest integer L."""
         return (1 << (self.width - 1)) - 1
 
     @property
     def randomness(self) -> Randomness:  # type: ignore[override]
-        """Private, or none for rounding to nearest."""
+        """Private for stochastic rounding, else none."""
         return "private" if self.rounding == "stochastic" else "none"
 
     def claim(self, d: int) -> Unbiased | StrictlyContractive:
@@ -85,7 +86,7 @@ class BlockInteger(DeviceOperator, Streamed):
         return Unbiased((math.sqrt(1 + others / square) - 1) / 2)
 
     def witness(self, d: int) -> np.ndarray:
-        """Return a vector that reaches the constant, all in the first block.
+        """Return a vector that reaches the claimed constant; only its first block is non-zero.
 
         Parameters
         ----------
@@ -97,7 +98,7 @@ class BlockInteger(DeviceOperator, Streamed):
         return np.where(np.arange(d) == 0, 1.0, np.where(np.arange(d) < n, rest, 0.0))
 
     def claim_at(self, x: np.ndarray) -> Unbiased | StrictlyContractive:
-        """Return the exact constant of one non-zero vector.
+        """Return the exact constant at one non-zero vector.
 
         Parameters
         ----------
@@ -114,12 +115,11 @@ class BlockInteger(DeviceOperator, Streamed):
         return Unbiased(float((rest * (1 - rest) * steps**2).sum()) / float(wide @ wide), tight=True)
 
     def bits(self, d: int) -> Size:
-        """Return the scales and the integers."""
+        """Return 32 bits per block and ``width`` bits per coordinate."""
         return Size.fixed(8 * SCALE_BYTES * self._blocks(d) + self.width * d)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return both widths, both roundings."""
         return cls(), cls(width=4), cls(width=4, rounding="stochastic"), cls(block=100, rounding="stochastic")
 
     def _blocks(self, d: int) -> int:
@@ -147,11 +147,11 @@ class BlockInteger(DeviceOperator, Streamed):
         return scales
 
     def _scaled(self, integers: torch.Tensor, n: int, scales: torch.Tensor) -> torch.Tensor:
-        """Return n coordinates from the scales of their blocks and the fields of their integers."""
+        """Decode n coordinates from the scales of their blocks."""
         spacings, kernel = scales.double() / self.most, kernels_for(integers).levels
         out, reached, valid = kernel.decode(integers, n, self.block, spacings, self.most)
         if not valid:
-            raise CorruptMessage(f"an integer is beyond {self.most}, or not 0 in a block of scale 0")
+            raise CorruptMessage(f"integers must be at most {self.most}, and 0 in a block of scale 0")
         if not torch.equal(reached, scales > 0):
             raise CorruptMessage(f"the largest integer of a block must be {self.most}")
         return out

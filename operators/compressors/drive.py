@@ -1,4 +1,4 @@
-"""DRIVE: signs of the rotated vector and a scale; EDEN at one bit."""
+"""DRIVE: the signs of the rotated vector and a scale; EDEN at one bit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class DRIVE(Operator):
     Parameters
     ----------
     x
-        Float tensor, shape (d,).  Everything is as for ``EDEN(1, scale)``, whose messages are the same (Vargaftik et
+        Float tensor, shape (d,).  The messages equal those of ``EDEN(1, scale)`` (Vargaftik et
         al. 2021).  d + 32 bits.
     scale : Scale, optional
         "unbiased" or "mse" (smaller error, biased).
@@ -43,20 +43,19 @@ class DRIVE(Operator):
 
     @property
     def eden(self) -> EDEN:
-        """The same operator."""
+        """Equivalent ``EDEN`` operator."""
         return EDEN(1, self.scale)
 
     def claim(self, d: int) -> Unbiased | Contractive | NoClaim:
-        """Return that of EDEN."""
+        """Return the claim of EDEN at one bit."""
         return self.eden.claim(d)
 
     def bits(self, d: int) -> Size:
-        """Return the scale in binary32 and one bit a coordinate."""
+        """Return 32 bits for the scale and one bit per coordinate."""
         return self.eden.bits(d)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return both scales."""
         return cls(), cls("mse")
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:

@@ -52,9 +52,9 @@ class E8Dithering(InRuns):
     exchange of coordinates.  Hence C is unbiased, and each coordinate has the error step^2 G, G = 929/12960 the second
     moment of E8 (Conway and Sloane 1982); step = ``|x| sqrt(omega/(d G))``.  The dither is an odd multiple of 2^-32, so
     this holds up to that and to binary32 rounding.  A Gaussian x of that energy costs log2(1 + 1/omega)/2 + log2(2 pi e
-    G)/2 bits a coordinate, the second term .146; a fixed-length code could not send every x.  The code learns, so other
-    laws cost less.  Norm 32 bits, its sign telling whether the code learns; then the arithmetic code.  Zero sends the
-    norm only.
+    G)/2 bits per coordinate, the second term 0.146.  A fixed-length code could not send every x.  The code adapts,
+    so other laws cost less.  The norm takes 32 bits; its sign says whether the code adapts.  The arithmetic code
+    follows.  Zero sends the norm only.
     """
 
     omega: float = 1 / 3
@@ -69,17 +69,16 @@ class E8Dithering(InRuns):
             raise ValueError(f"omega must satisfy 2^-20 <= omega <= 2^20; got omega = {self.omega}")
 
     def claim(self, d: int) -> Unbiased:
-        """Return equality for every x."""
+        """Return omega, an equality for every x."""
         return Unbiased(self.omega, tight=True)
 
     def bits(self, d: int) -> Size:
-        """Return limits of the mean and the worst length, from the starting counts."""
+        """Return upper bounds on the mean and the worst length, computed from the initial counts."""
         mean, worst = e8_model.sizes(d, self.omega)
         return Size(None, NORM_BITS + mean, NORM_BITS + worst)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return one bit, four bits, and less than one."""
         return cls(), cls(omega=0.004), cls(omega=4.0)
 
     def _step(self, norm: float, d: int) -> float:
@@ -107,13 +106,13 @@ class E8Dithering(InRuns):
     def _stream(
         self, head: float, runs: Runs, per_step: float, d: int, key: Key, gain: int
     ) -> tuple[np.ndarray, int, float]:
-        """Return (payload, bits, bits of the stream with counts that stand still but for the ending)."""
+        """Return (payload, bits, bits with fixed counts and without the ending)."""
         counts, raw = e8_model.model(self.omega)
         changed, counted = counts.flatten(), np.zeros_like(counts)
         inverses, state = e8.reciprocals(changed), np.array([*range_coder.START[:2], NORM_BITS // 8], np.uint64)
         out = np.zeros(0, np.uint8)
         for part, x in runs():
-            grow(out, int(state[2]) + e8_model.room(x.size, self.omega))  # that of all would be twice the vector's size
+            grow(out, int(state[2]) + e8_model.room(x.size, self.omega))  # for all runs: twice the size of x
             dither, sent = bits32(key, x.size, start=part.start), counted.reshape(-1)
             e8.encode(x, per_step, dither, changed, inverses, gain, raw, sent, out, state, part.stop == d)
         bits = int(state[0])
@@ -136,7 +135,7 @@ class E8Dithering(InRuns):
             raise CorruptMessage(f"the norm must be finite; got {norm}")
         if norm == 0:
             if bits > NORM_BITS or gain == 0:
-                raise CorruptMessage("bits are left over after a norm of 0, or it has a sign")
+                raise CorruptMessage("a norm of 0 must be unsigned and end the message")
             yield from (np.zeros(part.stop - part.start, np.float32) for part in self._runs(d))
             return
         assert key is not None  # Operator.decode demands it for shared randomness
@@ -152,7 +151,7 @@ class E8Dithering(InRuns):
 
 
 class _Coder:
-    """Where a decoder stands in a message, and its counts."""
+    """Decoder state between runs: position, counts and their reciprocals."""
 
     def __init__(self, payload: np.ndarray, bits: int, counts: np.ndarray) -> None:
         self.payload, self.bits = payload, bits
@@ -162,7 +161,7 @@ class _Coder:
     def decode(
         self, share: float, step: float, dither: np.ndarray, gain: int, raw: int, out: np.ndarray, last: bool
     ) -> bool:
-        """Return what ``e8.decode`` of a run does, from a window on the message."""
+        """Decode one run with ``e8.decode`` on a window of the message."""
         before, good = (self.counts.copy(), self.inverses.copy(), self.state.copy()), False
 
         def read(window: np.ndarray, position: int, there: int) -> int:

@@ -1,4 +1,4 @@
-"""EDEN: rotate, keep the nearest level of the normal law's best scalar quantiser, rotate back."""
+"""EDEN: rotate, round to the Lloyd-Max levels of the normal law, rotate back."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROUNDING = 1e-4  # more than the rotations' rounding
 
 
 def pack_levels(z: np.ndarray, norm: float, bits: int, out: np.ndarray) -> tuple[float, float]:
-    """Write the nearest levels of z sqrt(d)/norm; returns (<z, q>, ``|q|^2``)."""
+    """Write the nearest levels of z sqrt(d)/norm; return (<z, q>, ``|q|^2``)."""
     grid = lloyd_max_grid(bits)
     if bits == 1:
         level = float(grid.levels[1])
@@ -38,8 +38,7 @@ def pack_levels(z: np.ndarray, norm: float, bits: int, out: np.ndarray) -> tuple
 
 @dataclass(frozen=True)
 class EDEN(Operator):
-    """Send q_i, the level nearest to ``z_i sqrt(d)/|x|``, z the rotated x, and a scale f; decode f times q rotated
-    back.
+    """Send the nearest levels q_i of ``z_i sqrt(d)/|x|``, z the rotated x, and a scale f; decode f q rotated back.
 
     Parameters
     ----------
@@ -64,7 +63,7 @@ class EDEN(Operator):
     mse, d <= 64 : f = ``<z, q>/|q|^2``, the best for this q, hence no worse than the best constant: alpha <= 1 - (E v
     Q(v))^2 / E Q(v)^2; at 1 bit exactly (1 - 1/d)(1 - 2/pi) for every x.
 
-    d > 64 : four Hadamard rotations.  They are not uniform and nothing is promised, except at 1 bit that the error of
+    d > 64 : four Hadamard rotations.  They are not uniform and nothing is claimed, except at 1 bit that the error of
     the mse scale never exceeds 1 - 1/d, whatever the rotation.  The unbiased scale is the paper's ``f = |x|^2/<z, q>``,
     which is right along x always.  On most vectors the errors are those of the limit d -> infinity: D/(1 - D) and D, D
     the quantiser's distortion on the normal law.
@@ -86,7 +85,7 @@ class EDEN(Operator):
             raise ValueError(f"scale must be one of {', '.join(get_args(Scale))}; got {self.scale!r}")
 
     def claim(self, d: int) -> Unbiased | Contractive | NoClaim:
-        """Return exact for d <= 64; see the class."""
+        """Return the exact constant for d <= 64; see the class."""
         b = self.bits_per_coordinate
         if d > HAAR_LIMIT:
             if self.scale == "mse" and b == 1:
@@ -102,12 +101,11 @@ class EDEN(Operator):
         return Contractive(max(0.0, 1 - along**2 / square))
 
     def bits(self, d: int) -> Size:
-        """Return the scale in binary32 and the levels."""
+        """Return 32 bits for the scale and b bits per coordinate."""
         return Size.fixed(8 * SCALE_BYTES + self.bits_per_coordinate * d)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return one bit with both scales, two and four bits."""
         return cls(), cls(1, "mse"), cls(2), cls(4, "mse")
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
@@ -124,7 +122,7 @@ class EDEN(Operator):
             else:
                 f = norm * norm / along
             nearest(f * math.sqrt(square) / factor * (1 + ROUNDING))  # the decoded norm, so that it fits binary32
-            sent = nearest(f * math.sqrt(d) / factor)  # near |x|, so that no small f is lost
+            sent = nearest(f * math.sqrt(d) / factor)  # near |x|: a small f could underflow
             payload[:SCALE_BYTES] = np.array([sent], ">f4").view(np.uint8)
         return payload, 8 * SCALE_BYTES + b * d
 
@@ -137,7 +135,7 @@ class EDEN(Operator):
             raise CorruptMessage(f"the scale must be finite and not negative; got {sent}")
         if sent == 0:
             if payload[SCALE_BYTES:].any():
-                raise CorruptMessage("a zero vector has no other level than the first")
+                raise CorruptMessage("every level of a zero vector must be the first")
             return np.zeros(d, np.float32)
         levels, q = lloyd_max_grid(self.bits_per_coordinate).levels / np.float32(math.sqrt(d)), np.empty(d, np.float32)
         unpack_levels(payload[SCALE_BYTES:], self.bits_per_coordinate, levels, q)

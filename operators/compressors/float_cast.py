@@ -26,7 +26,7 @@ HIGHEST = 127  # exponent of the largest magnitude that rounding up cannot move 
 
 
 class Format(NamedTuple):
-    """Bits of a number, significant bits with the leading one, exponents of the smallest normal and scaled largest."""
+    """Width in bits, significant bits with the leading one, exponents of the smallest normal and largest number."""
 
     width: int
     significant: int
@@ -67,7 +67,7 @@ class FloatCast(Streamed):
     smallest normal number relative to 2^E (D = 28, 252, 13, 28), q = (d - 1) h^2 4^-D is the part of underflow, and the
     constants are sharp (see ``codes.floats``): nearest is strictly contractive with alpha = (h^2 + q)/((2 + h)^2 + q);
     stochastic is unbiased (each number to 2^-32 of its spacing) with omega = (h^2 + q)/(4 (1 + h)) while that is below
-    h/2. 16 bits for the power, then 16 or 8 bits a coordinate; negative zero is sent as zero.
+    h/2. 16 bits for the power, then 16 or 8 bits per coordinate; negative zero is sent as zero.
     """
 
     format: Literal["fp16", "bf16", "e4m3", "e5m2"] = "bf16"
@@ -88,12 +88,12 @@ class FloatCast(Streamed):
 
     @property
     def width(self) -> int:  # type: ignore[override]
-        """Bits of a number."""
+        """Bits per coordinate."""
         return self._format.width
 
     @property
     def randomness(self) -> Randomness:  # type: ignore[override]
-        """Private, or none for rounding to nearest."""
+        """Private for stochastic rounding, else none."""
         return "private" if self.rounding == "stochastic" else "none"
 
     def claim(self, d: int) -> Unbiased | StrictlyContractive:
@@ -104,7 +104,7 @@ class FloatCast(Streamed):
         return Unbiased(stochastic_omega(p, highest - lowest, d))
 
     def witness(self, d: int) -> np.ndarray:
-        """Return the largest coordinate where its own error is worst, all others where underflow is.
+        """Return a vector that reaches the claimed constant: one largest coordinate, all others at the worst underflow.
 
         Parameters
         ----------
@@ -120,7 +120,7 @@ class FloatCast(Streamed):
         return np.where(np.arange(d) == 0, first, rest * h * 2.0 ** (lowest - highest))
 
     def claim_at(self, x: np.ndarray) -> Unbiased | StrictlyContractive:
-        """Return the exact constant of one non-zero vector.
+        """Return the exact constant at one non-zero vector.
 
         Parameters
         ----------
@@ -137,12 +137,11 @@ class FloatCast(Streamed):
         return Unbiased(float(rest @ (spacing - rest)) / energy, tight=True)
 
     def bits(self, d: int) -> Size:
-        """Return the power and the numbers."""
+        """Return 16 bits for the power of two and ``width`` bits per coordinate."""
         return Size.fixed(8 * HEAD_BYTES + self._format.width * d)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return the four formats, the two roundings."""
         return (
             cls(),
             cls("fp16"),
@@ -177,12 +176,12 @@ class FloatCast(Streamed):
         return HEAD_BYTES, int(payload[:HEAD_BYTES].view(">u2")[0])
 
     def _values(self, fields: np.ndarray, start: int, head: int, out: np.ndarray) -> tuple[float, bool]:
-        """Return the largest number, and whether a zero is negative."""
+        """Decode one run; return its largest number and whether a zero is negative."""
         width, _, _, highest = self._format
         codes = fields.view(np.uint8 if width == 8 else ">u2").astype(np.uint16, copy=False)
         if head == 0:
             if codes.any():
-                raise CorruptMessage("a zero vector has no other number")
+                raise CorruptMessage("every number of a zero vector must be 0")
             out[:] = 0
             return 0.0, False
         numbers, exponent = _table(self.format), min(head - ZERO_EXPONENT, HIGHEST + 1)
@@ -196,19 +195,19 @@ class FloatCast(Streamed):
         top = float(np.max([number for number, _ in answers]))  # NaN if one is
         minus_zero = any(negative for _, negative in answers)
         if exponent > HIGHEST or minus_zero or not 2.0**highest <= top <= 2.0 ** (highest + 1):
-            raise CorruptMessage(f"the numbers do not belong to a largest magnitude of exponent {exponent}")
+            raise CorruptMessage(f"the largest magnitude must have the exponent {exponent} of the head")
         if exponent == HIGHEST and top > 2.0**highest:
             raise CorruptMessage(f"a decoded number exceeds 2^{HIGHEST}")
 
 
 def _big_endian(codes: np.ndarray) -> np.ndarray:
-    """Return the codes with the order of bytes on the wire; shifts take half as long as ``byteswap``."""
+    """Swap the bytes of 16-bit codes to wire order; shifts are twice as fast as ``byteswap``."""
     return codes if codes.itemsize == 1 or sys.byteorder == "big" else (codes << 8) | (codes >> 8)
 
 
 @lru_cache(maxsize=4)
 def _table(name: str) -> np.ndarray:
-    """Return the number of each code, NaN for a code that is never sent: float64."""
+    """Return the float64 number of each code, NaN for an invalid code."""
     width, p, lowest, highest = FORMATS[name]
     half = values(p, lowest, 1 << (width - 1))
     half[half > 2.0 ** (highest + 1)] = np.nan

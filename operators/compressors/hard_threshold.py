@@ -1,4 +1,4 @@
-"""Keep what reaches an absolute threshold."""
+"""Keep the coordinates that reach an absolute threshold."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from .top_k import check_fraction, kept
 
 @dataclass(frozen=True)
 class HardThreshold(DeviceOperator, InRuns):
-    """Keep the entries with ``|x_i|`` >= threshold, the largest ones if they are more than the message may hold.
+    """Keep the entries with ``|x_i|`` >= threshold, or the largest ones if there are too many.
 
     Parameters
     ----------
     x : float tensor, shape (d,)
     threshold : float, optional
-        > 0, in the units of x.  Meant for accumulated gradients (wrap it in ErrorFeedback), where everything reaches it
-        in the end (Strom 2015; Sahu et al. 2021).
+        > 0, in the units of x.  Meant for accumulated gradients: with ErrorFeedback every coordinate eventually
+        reaches it (Strom 2015; Sahu et al. 2021).
     most : float, optional
         At most max(1, ceil(most d)) entries are sent, which bounds the message.
 
     Notes
     -----
-    No relative constant exists: a vector below the threshold is lost whole.  While at most the allowed number
+    No relative constant exists: a vector below the threshold is lost entirely.  While at most the allowed number
     reach the threshold, the squared error is below d threshold^2.
     Bits: the count, then the support as Rice-coded gaps and the values in binary32; nothing but the count if
     nothing is sent.
@@ -59,23 +59,22 @@ class HardThreshold(DeviceOperator, InRuns):
         check_fraction(self.most, None)
 
     def claim(self, d: int) -> NoClaim:
-        """Return none: the error is bounded absolutely."""
+        """Return ``NoClaim``: the error is bounded absolutely, not relative to x."""
         return NoClaim("the squared error is bounded by d threshold^2, not by a share of |x|^2")
 
     def bits(self, d: int) -> Size:
-        """Return length of the fullest message: with k < d entries the support costs too."""
+        """Return the length of the longest message."""
         most = kept(self.most, None, d)
         worst = most.bit_length() + max(rice.worst_bits(k, d) for k in {most, max(1, most - 1)})
         return Size(None, worst, worst)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return unbounded and bounded."""
         return cls(threshold=0.01), cls(threshold=1.0, most=0.1)
 
     @property
     def _limit(self) -> float:
-        """The threshold in binary32, as it is compared."""
+        """Threshold in binary32, as compared."""
         return float(np.float32(self.threshold))
 
     def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
@@ -96,7 +95,7 @@ class HardThreshold(DeviceOperator, InRuns):
             return out
         index, values = unpack(payload, bits, k, d, most.bit_length())
         if bool(values.abs().min() < self._limit):
-            raise CorruptMessage(f"a value is below the threshold {self.threshold}")
+            raise CorruptMessage(f"values must reach the threshold {self.threshold}")
         out[index] = values
         return out
 
@@ -104,7 +103,7 @@ class HardThreshold(DeviceOperator, InRuns):
         reader = BitReader(payload, bits)
         k = reader.read(most.bit_length())
         if k > most:
-            raise CorruptMessage(f"{k} entries are announced; at most {most} are sent")
+            raise CorruptMessage(f"at most {most} entries can be sent; got {k}")
         if k == 0:
             reader.finish()
         return k

@@ -1,4 +1,4 @@
-"""No compression: the baseline that every comparison needs."""
+"""No compression: the baseline of every comparison."""
 
 from __future__ import annotations
 
@@ -31,16 +31,15 @@ class Identity(Streamed):
     equivariant = frozenset({"permutation", "scale", "sign"})
 
     def claim(self, d: int) -> StrictlyContractive:
-        """Return alpha = 0: there is no error at all."""
+        """Return alpha = 0: the message is exact."""
         return StrictlyContractive(0.0, tight=True)
 
     def bits(self, d: int) -> Size:
-        """Return 32 bits a coordinate."""
+        """Return 32 bits per coordinate."""
         return Size.fixed(32 * d)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return there is only one."""
         return (cls(),)
 
     def _survey(self, x: np.ndarray) -> np.ndarray:

@@ -37,7 +37,7 @@ def _levels(x, low, high, most, words, out):
 
 @jit
 def _values(levels, low, step, high, most, out):
-    """Fill ``out`` with the numbers of levels; returns the least and the largest level."""
+    """Fill ``out`` with the values of the levels; return the smallest and the largest level."""
     first, last = np.uint32(0xFFFFFFFF), np.uint32(0)
     for i in range(levels.size):
         level = levels[i]
@@ -48,7 +48,7 @@ def _values(levels, low, step, high, most, out):
 
 @dataclass(frozen=True)
 class KLevel(Streamed):
-    """Send min x, max x and, per coordinate, a neighbour among k equally spaced levels from one to the other.
+    """Send min x, max x and, per coordinate, one of the two nearest among k equally spaced levels, at random.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class KLevel(Streamed):
         return Unbiased(omega(self.k, d))
 
     def witness(self, d: int) -> np.ndarray:
-        """Return the two ends, and all others where the variance outweighs the energy most.
+        """Return a vector that reaches omega: two ends, all others where variance over energy is largest.
 
         Parameters
         ----------
@@ -98,7 +98,7 @@ class KLevel(Streamed):
         return np.concatenate([[half + shift, shift - half], np.full(d - 2, -rest)])
 
     def claim_at(self, x: np.ndarray) -> Unbiased:
-        """Return the exact relative variance of one non-zero vector.
+        """Return the exact relative variance at one non-zero vector.
 
         Parameters
         ----------
@@ -112,16 +112,15 @@ class KLevel(Streamed):
 
     @property
     def width(self) -> int:  # type: ignore[override]
-        """Bits of a coordinate."""
+        """Bits per coordinate."""
         return (self.k - 1).bit_length()
 
     def bits(self, d: int) -> Size:
-        """Return the two ends and d levels."""
+        """Return 64 bits for the two ends and ``width`` bits per coordinate."""
         return Size.fixed(8 * ENDS_BYTES + self.width * d)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return sixteen levels, two, and three."""
         return cls(), cls(k=2), cls(k=3)
 
     def _survey(self, x: np.ndarray) -> np.ndarray:
@@ -139,7 +138,7 @@ class KLevel(Streamed):
         return pack_fixed(levels, self.width)
 
     def round_stochastically(self, x: np.ndarray, factor: float, key: Key) -> tuple[np.ndarray, int]:
-        """Return (payload, bits) of x over a factor, rounded and packed in pieces that stay in the cache.
+        """Return (payload, bits) of x / factor, rounded and packed run by run.
 
         Parameters
         ----------
@@ -154,7 +153,7 @@ class KLevel(Streamed):
         payload = np.zeros(ENDS_BYTES + (self.width * x.size + 7) // 8, np.uint8)
         sent = np.array([low / factor, high / factor]).astype(np.float32)
         payload[:ENDS_BYTES] = sent.astype(">f4").view(np.uint8)
-        if sent[0] < sent[1]:  # ends that differ before they are divided need not do so among subnormal numbers
+        if sent[0] < sent[1]:  # after the division, subnormal ends may coincide
             for part in self._runs(x.size):
                 payload[self._filled(part, ENDS_BYTES)] = self._fields(x[part], part.start, (low, high), key)
         return payload, 8 * ENDS_BYTES + self.width * x.size
@@ -186,7 +185,7 @@ class KLevel(Streamed):
         return ENDS_BYTES, (low, high)
 
     def _values(self, fields: np.ndarray, start: int, head: tuple[float, float], out: np.ndarray) -> tuple[int, int]:
-        """Return the least and the largest level."""
+        """Decode one run; return its smallest and its largest level."""
         low, high = head
         levels, step = unpack_fixed(fields, self.width, out.size), (high - low) / (self.k - 1)
         return _values(levels, low, step, np.float32(high), np.uint32(self.k - 1), out)
@@ -194,11 +193,13 @@ class KLevel(Streamed):
     def _check(self, answers: list[tuple[int, int]], head: tuple[float, float]) -> None:
         first, last = min(pair[0] for pair in answers), max(pair[1] for pair in answers)
         if first != 0 or last != (self.k - 1 if head[1] > head[0] else 0):
-            raise CorruptMessage(f"levels run from {first} to {last}; both ends are always reached")
+            raise CorruptMessage(f"both ends must be reached; got levels {first} to {last}")
 
 
 def quantise(x: np.ndarray, k: int, words: np.ndarray) -> tuple[float, float, np.ndarray]:
-    """Return (min x, max x, levels) with max x at level k - 1; level rounded up where its word reaches 2^32 (1 - rest).
+    """Return (min x, max x, levels) with max x at level k - 1.
+
+    A level is rounded up where its random word reaches 2^32 times one minus the fractional part.
 
     Parameters
     ----------
@@ -220,7 +221,7 @@ def quantise(x: np.ndarray, k: int, words: np.ndarray) -> tuple[float, float, np
 
 
 def ends(x: np.ndarray) -> tuple[float, float]:
-    """Return min x and max x, without a negative zero.
+    """Return min x and max x, with 0 for a negative zero.
 
     Parameters
     ----------

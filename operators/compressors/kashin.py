@@ -1,4 +1,4 @@
-"""Kashin representations: more coefficients than coordinates, all of nearly the same size, rounded to k levels."""
+"""Kashin representations: more coefficients than coordinates, all of similar magnitude, rounded to k levels."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHRINK = 0.75
 
 @dataclass(frozen=True)
 class Kashin(Operator):
-    """Write x = U a with N > d coefficients a of small maximum, send a as ``KLevel`` does, decode U times it.
+    """Write x = U a with N > d coefficients a of small maximum; send a as ``KLevel`` does and decode U a.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class Kashin(Operator):
             raise ValueError(f"iterations must not be negative; got iterations = {self.iterations}")
 
     def coefficients(self, d: int) -> int:
-        """Return N.
+        """Return the number N of coefficients.
 
         Parameters
         ----------
@@ -80,17 +80,16 @@ class Kashin(Operator):
         return 1 << (math.ceil(self.redundancy * d) - 1).bit_length()
 
     def claim(self, d: int) -> Unbiased:
-        """Return the sure bound."""
+        """Return the bound that holds for every U."""
         n = self.coefficients(d)
         return Unbiased((d / n) ** 2 * (n - 2) / (self.k - 1) ** 2)
 
     def bits(self, d: int) -> Size:
-        """Return those of KLevel with N coordinates."""
+        """Return the bits of KLevel with N coordinates."""
         return KLevel(self.k).bits(self.coefficients(d))
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return sixteen levels; two levels and twice as many coefficients."""
         return cls(), cls(2, 3.0)
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
@@ -116,10 +115,10 @@ class Kashin(Operator):
         return a if best == self.iterations else self._iterate(x, frame, best)[0]
 
     def _iterate(self, x: np.ndarray, frame: Frame, iterations: int) -> tuple[np.ndarray, int]:
-        """Return (the last iterate, number of the best): to come to the best again is cheaper than to keep each.
+        """Return (the last iterate, number of the best one).
 
-        What lacks to x after clipping is spread by U^T.  H is its own inverse, so that H a with x in the places of the
-        chosen rows, times H, is the same in one array.
+        Repeating the best iteration is cheaper than storing every iterate.  U^T spreads the residual of clipping.  H is
+        its own inverse: H a with x in the chosen rows, times H, does the same in one array.
         """
         a = frame.transposed(x)
         top, best = float(largest(a)), 0
@@ -142,7 +141,7 @@ class Kashin(Operator):
 
 
 class Frame:
-    """U of a key: its rows are orthonormal, its columns have the square d/N.
+    """Tight frame U of a key: orthonormal rows, columns of squared norm d/N.
 
     Parameters
     ----------
@@ -208,7 +207,7 @@ def _signed_rows(bits, signs, rows):
 
 @jit
 def _gather(rows, d, wide):
-    """Move the chosen coefficients to the front, with their signs; every one is written and the next overwrites it."""
+    """Move the chosen coefficients, with their signs, to the front; unchosen ones are overwritten."""
     i, j = np.uint64(0), np.uint64(0)
     while j < np.uint64(d):
         wide[j] = wide[i] * np.float32(rows[i])
@@ -218,7 +217,7 @@ def _gather(rows, d, wide):
 
 @jit
 def _put(rows, x, wide):
-    """Write the entries of x, with their signs, to the chosen places; factors of 0 and 1, for a branch is slow."""
+    """Write the entries of x, with their signs, to the chosen places, without branches."""
     j, last = np.uint64(0), np.uint64(x.size - 1)
     for i in range(np.uint64(wide.size)):
         row = np.float32(rows[i])

@@ -1,4 +1,4 @@
-"""Two thin factors of the vector as a matrix, from one power iteration with a fresh Gaussian start."""
+"""Two thin factors of the vector as a matrix, from one power iteration with a new Gaussian start."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..quantisers.thin_products import orthonormal, times, times_transposed, tra
 from ..random import normal
 from .random_k import pack_values, unpack_values
 
-ROUNDING = 1e-5  # more than that of norms near 1 in binary32
+ROUNDING = 1e-5  # exceeds the rounding of norms near 1 in binary32
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -64,7 +64,7 @@ class LowRank(Operator):
             raise ValueError(f"shape must be two positive numbers, or None; got shape = {self.shape}")
 
     def matrix_shape(self, d: int) -> tuple[int, int]:
-        """Return (m, n) at dimension d.
+        """Return the matrix shape (m, n) at dimension d.
 
         Parameters
         ----------
@@ -84,7 +84,7 @@ class LowRank(Operator):
         return self.shape
 
     def is_exact(self, d: int) -> bool:
-        """Return whether two factors would be no shorter than x, which is then sent instead.
+        """Return whether x itself is sent because two factors would not be shorter.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ class LowRank(Operator):
         return Contractive(1 - self.rank / min(self.matrix_shape(d)))
 
     def witness(self, d: int) -> np.ndarray | None:
-        """Return a permutation matrix without entries in the last columns, where the last row may be cut off.
+        """Return a flat-spectrum vector that reaches alpha, or None where the padding prevents it.
 
         Parameters
         ----------
@@ -115,12 +115,11 @@ class LowRank(Operator):
         return matrix.reshape(-1)[:d]
 
     def bits(self, d: int) -> Size:
-        """Return two factors in binary32, or all of x."""
+        """Return 32 r (m + n) bits, or 32 d where x itself is sent."""
         return Size.fixed(32 * (d if self.is_exact(d) else self.rank * sum(self.matrix_shape(d))))
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Rank one and rank four."""
         return cls(), cls(4)
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
@@ -130,7 +129,7 @@ class LowRank(Operator):
         return pack_values(np.concatenate([p.reshape(-1), q.reshape(-1)]))
 
     def factors(self, x: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return (P, Q), float32, shapes (m, r) and (n, r), of one power iteration.
+        """Return the factors (P, Q) of one power iteration: float32, shapes (m, r) and (n, r).
 
         Parameters
         ----------
@@ -157,5 +156,5 @@ class LowRank(Operator):
         p, q = values[: self.rank * m].reshape(m, -1), values[self.rank * m :].reshape(n, -1)
         longest = [float(np.sqrt((f.astype(np.float64) ** 2).sum(axis=1).max())) for f in (p, q)]
         if longest[0] > 1 + ROUNDING or longest[1] > _LARGEST:
-            raise CorruptMessage(f"rows of the factors have norms up to {longest}; at most 1 and binary32's largest")
+            raise CorruptMessage(f"row norms of the factors must be at most 1 and fit binary32; got {longest}")
         return times_transposed(p, q).reshape(-1)[:d]

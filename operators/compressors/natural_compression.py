@@ -1,4 +1,4 @@
-"""Natural compression: every coordinate becomes a power of two."""
+"""Natural compression: round every coordinate to a power of two."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class NaturalCompression(Streamed):
 
     @property
     def randomness(self) -> Randomness:  # type: ignore[override]
-        """Private, or none for the nearest power."""
+        """Private for stochastic rounding, else none."""
         return "private" if self.rounding == "stochastic" else "none"
 
     def claim(self, d: int) -> Unbiased | StrictlyContractive:
@@ -67,7 +67,7 @@ class NaturalCompression(Streamed):
         return Unbiased(1 / 8) if self.rounding == "stochastic" else StrictlyContractive(1 / 9)
 
     def witness(self, d: int) -> np.ndarray:
-        """Return a flat vector that reaches the constant.
+        """Return a constant vector that reaches the claimed constant.
 
         Parameters
         ----------
@@ -77,7 +77,7 @@ class NaturalCompression(Streamed):
         return np.full(d, 4 / 3 if self.rounding == "stochastic" else 1.5)
 
     def claim_at(self, x: np.ndarray) -> Unbiased | StrictlyContractive:
-        """Return the exact constant of one non-zero vector.
+        """Return the exact constant at one non-zero vector.
 
         Parameters
         ----------
@@ -92,12 +92,11 @@ class NaturalCompression(Streamed):
         return StrictlyContractive(float((np.minimum(rest, spacing - rest) ** 2).sum()) / energy, tight=True)
 
     def bits(self, d: int) -> Size:
-        """Sign and exponent of every coordinate."""
+        """Return 9 bits per coordinate: sign and exponent."""
         return Size.fixed(WIDTH * d)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return both roundings."""
         return cls(), cls("nearest")
 
     def _survey(self, x: np.ndarray) -> np.ndarray:
@@ -122,7 +121,7 @@ class NaturalCompression(Streamed):
     def _values(self, fields: np.ndarray, start: int, head: None, out: np.ndarray) -> None:
         codes = unpack_fixed(fields, WIDTH, out.size)
         if (codes == NEGATIVE).any():
-            raise CorruptMessage("a zero has no sign")
+            raise CorruptMessage("a zero must have no sign")
         _table().take(codes, out=out, mode="clip")
 
 

@@ -30,7 +30,7 @@ DIGITS = 6  # base-4 digits of A that are enumerated
 
 @jit
 def _indices(x, scale, levels, negative, words, out):
-    """Index 0 for zero, i for 2^(i - levels), plus ``negative`` where x < 0 and the index is not 0."""
+    """Round to index 0 for zero or i for 2^(i - levels), and add ``negative`` where x < 0 and the index is not 0."""
     least = 2.0 ** (1 - levels)
     for i in range(x.size):
         t = np.float64(abs(x[i])) / scale
@@ -102,7 +102,7 @@ class NaturalDithering(Streamed):
         return _witness_l2(s, d)
 
     def claim_at(self, x: np.ndarray) -> Unbiased:
-        """Return the exact relative variance of one non-zero vector (norm not rounded).
+        """Return the exact relative variance at one non-zero vector, without the rounding of the norm.
 
         Parameters
         ----------
@@ -118,16 +118,15 @@ class NaturalDithering(Streamed):
 
     @property
     def width(self) -> int:  # type: ignore[override]
-        """Bits of a coordinate."""
+        """Bits per coordinate."""
         return 1 + self.levels.bit_length()
 
     def bits(self, d: int) -> Size:
-        """Return the norm, then sign and index of every coordinate."""
+        """Return 32 bits for the norm and ``width`` bits per coordinate."""
         return Size.fixed(8 * SCALE_BYTES + self.width * d)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return seven levels or three, the ternary case, both norms."""
         return cls(), cls(levels=3), cls(levels=1), cls(levels=7, norm="max")
 
     def _survey(self, x: np.ndarray) -> np.ndarray:
@@ -154,23 +153,23 @@ class NaturalDithering(Streamed):
         return SCALE_BYTES, scale
 
     def _values(self, fields: np.ndarray, start: int, head: float, out: np.ndarray) -> float:
-        """Return the largest magnitude."""
+        """Decode one run; return its largest magnitude."""
         unpack_levels(fields, self.width, (head * _table(self.levels, self.width)).astype(np.float32), out)
         top = float(largest(out))
         if math.isnan(top):
-            raise CorruptMessage(f"an index exceeds {self.levels}, or a zero has a sign")
+            raise CorruptMessage(f"indices must be at most {self.levels}, and a zero unsigned")
         if head == 0 and fields.any():
-            raise CorruptMessage("a zero vector has no other index")
+            raise CorruptMessage("every index of a zero vector must be 0")
         return top
 
     def _check(self, answers: list[float], head: float) -> None:
         if self.norm == "max" and max(answers) != head:
-            raise CorruptMessage("the largest magnitude is always sent")
+            raise CorruptMessage("the largest magnitude must equal the norm")
 
 
 @lru_cache(maxsize=8)
 def _table(levels: int, width: int) -> np.ndarray:
-    """Return the level of each code, NaN for a code that is never sent: float64, shape (2^width,)."""
+    """Return the level of each code, NaN for an invalid code: float64, shape (2^width,)."""
     half = np.full(1 << (width - 1), np.nan)
     half[: levels + 1] = np.exp2(np.arange(levels + 1.0) - levels)
     half[0] = 0
@@ -208,7 +207,7 @@ def omega_l2(levels: int, d: int) -> float:
     """
     prefix, _, n = _prefixes(levels)
     best = float(_sum_g(prefix, prefix, n, levels, d).max())
-    if levels - 1 > DIGITS:  # at least one more coordinate, somewhere between two prefixes
+    if levels - 1 > DIGITS:  # between two prefixes: at least one more coordinate
         best = max(best, float(_sum_g(prefix, prefix + 4.0**-DIGITS, n + 1, levels, d).max()))
     return max(0.0, best)
 
@@ -221,7 +220,7 @@ def _prefixes(levels: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _sum_g(start: np.ndarray, stop: np.ndarray, n: np.ndarray, levels: int, d: int) -> np.ndarray:
-    """Return the largest sum of g with A in [start, stop] and n coordinates above h; -inf where none is possible."""
+    """Return the largest sum of g for A in [start, stop] and n coordinates above h, or -inf if none is possible."""
     fine = np.maximum(d - n, 0) * 4.0 ** (1 - levels)
     low = np.maximum(start, np.where(n > 0, 9 / 4 - fine, 1 - fine) / 9)
     high = np.minimum(stop, (9 - fine) / 9)

@@ -1,4 +1,4 @@
-"""One bit a coordinate and two reconstruction values a column."""
+"""One bit per coordinate and two reconstruction values per column."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COLUMN_BITS = 64
 
 @jit
 def _means(x, length, means):
-    """Per column: mean of the entries >= 0, mean magnitude of the negative ones; 0 for an empty class."""
+    """Compute per column the mean of the entries >= 0 and the mean magnitude of the others; 0 for an empty class."""
     for c in range(means.shape[0]):
         above, below, n_below = 0.0, 0.0, 0
         stop = min(x.size, (c + 1) * length)
@@ -43,7 +43,7 @@ def _means(x, length, means):
 
 @jit
 def _rebuild(signs, length, means, out):
-    """Fill ``out`` from signs +1 and -1; False if a column's means do not fit its signs."""
+    """Fill ``out`` from signs +1 and -1; return False if the means of a column do not fit its signs."""
     for c in range(means.shape[0]):
         start, stop = c * length, min(out.size, (c + 1) * length)
         plus, minus, n_below = means[c, 0], means[c, 1], 0
@@ -87,7 +87,7 @@ class OneBitSGD(InRuns):
     equivariant = frozenset({"scale", "sign"})
 
     def column(self, d: int) -> int:
-        """Return entries of the longest column.
+        """Return the number of entries in the longest column.
 
         Parameters
         ----------
@@ -106,23 +106,22 @@ class OneBitSGD(InRuns):
         return StrictlyContractive(1 - 1 / self.column(d))
 
     def bits(self, d: int) -> Size:
-        """Return one bit an entry, two binary32 numbers a column."""
+        """Return one bit per entry and 64 bits per column."""
         return Size.fixed(d + COLUMN_BITS * -(-d // self.column(d)))
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return near-square columns."""
         return (cls(),)
 
     @property
     def whole_only(self) -> str:  # type: ignore[override]
-        """That the columns of a shape lie across the vector."""
+        """Reason why a vector with a fixed shape cannot be encoded in pieces, or ""."""
         if self.shape is None:
             return ""
         return f"columns must be runs of the vector (shape = None); got shape = {self.shape}"
 
     def _unit(self, d: int) -> int:
-        """Return after how many coordinates a run may end: it has whole columns, and signs in whole bytes."""
+        """Return the run granularity: whole columns, with signs in whole bytes."""
         return math.lcm(8, self.column(d))
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
@@ -163,7 +162,7 @@ class OneBitSGD(InRuns):
             signs = torch.from_numpy(payload[head + part.start // 8 : head + -(-part.stop // 8)])
             negative = kernels_for(signs).signs.unpack(signs, out.size).numpy()
             if not _rebuild(negative, length, means[part.start // length : -(-part.stop // length)], out):
-                raise CorruptMessage("a column's means do not fit its signs")
+                raise CorruptMessage("the means of a column must fit its signs")
             yield out
 
     def _length(self, d: int) -> int:

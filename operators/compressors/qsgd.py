@@ -1,4 +1,4 @@
-"""Stochastic rounding to uniform levels below a norm, with Elias codes."""
+"""QSGD: stochastic rounding to uniform levels below a norm, with Elias codes."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class QSGD(DeviceOperator, Streamed):
         return Unbiased(largest_variance(s, length))
 
     def witness(self, d: int) -> np.ndarray:
-        """Return a vector that reaches omega, all in the first bucket.
+        """Return a vector that reaches omega; only its first bucket is non-zero.
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ class QSGD(DeviceOperator, Streamed):
         return x
 
     def claim_at(self, x: np.ndarray) -> Unbiased:
-        """Return the exact relative variance of one non-zero vector (norm not rounded), whatever its magnitude.
+        """Return the exact relative variance at one non-zero vector, without the rounding of the norm.
 
         Parameters
         ----------
@@ -117,7 +117,7 @@ class QSGD(DeviceOperator, Streamed):
             The vector, shape (d,).
         """
         wide = np.asarray(x, np.float64)
-        wide = np.ldexp(wide, -np.frexp(np.abs(wide).max())[1])  # a power of two more or less: no square vanishes
+        wide = np.ldexp(wide, -np.frexp(np.abs(wide).max())[1])  # so that no square underflows
         variance = 0.0
         for start, stop in self._buckets(wide.size):
             part = np.abs(wide[start:stop])
@@ -128,7 +128,7 @@ class QSGD(DeviceOperator, Streamed):
         return Unbiased(variance / float(wide @ wide), tight=True)
 
     def bits(self, d: int) -> Size:
-        """Return fixed fields, or limits of the mean and the worst length under the energy budget of the levels."""
+        """Return the fixed length, or bounds on the mean and the worst length."""
         if self.code == "fixed":
             return Size.fixed(elias.NORM_BITS * -(-d // (self.bucket or d)) + d * rounding.width_of(self.levels))
         length = min(d, self.bucket or d)
@@ -141,7 +141,6 @@ class QSGD(DeviceOperator, Streamed):
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return both norms, the four codes, with and without buckets."""
         return (
             cls(levels=16),
             cls(levels=1),
@@ -155,11 +154,11 @@ class QSGD(DeviceOperator, Streamed):
         return ((start, min(start + step, d)) for start in range(0, d, step))
 
     def _norms(self, kernels: Kernels, x: torch.Tensor, step: int) -> torch.Tensor:
-        """Return the buckets' norms, float32."""
+        """Return the norms of the buckets, float32."""
         return kernels.norms.largest(x, step) if self.norm == "max" else kernels.norms.euclidean(x, step)
 
     def _sent(self, scales: torch.Tensor, step: int, top: Callable[[], float]) -> torch.Tensor:
-        """Return the norms as sent: all 0 for a negligible vector."""
+        """Return the transmitted norms: all 0 for a negligible vector."""
         limit = TINY if self.norm == "max" else TINY * math.sqrt(step)
         negligible = bool(scales.max() < limit) and top() < TINY
         return torch.zeros_like(scales) if negligible else scales
@@ -197,28 +196,28 @@ class QSGD(DeviceOperator, Streamed):
         return sent
 
     def _scaled(self, fields: torch.Tensor, n: int, step: int, sent: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return (n coordinates, whether a bucket of theirs reaches its norm)."""
+        """Decode n coordinates; return them and whether each bucket reaches its norm."""
         spacings = sent.double() / self.levels
         out, reached, valid = kernels_for(fields).levels.decode(fields, n, step, spacings, self.levels)
         if not valid:
-            raise CorruptMessage(f"a level is beyond {self.levels}, or not 0 in a bucket of norm 0")
+            raise CorruptMessage(f"levels must be at most {self.levels}, and 0 in a bucket of norm 0")
         return out, reached
 
     @property
     def width(self) -> int:  # type: ignore[override]
-        """Bits of a level in the code "fixed"."""
+        """Bits per level with the code "fixed"."""
         return rounding.width_of(self.levels)
 
     def _unit(self, d: int) -> int:
         return math.lcm(TILE, min(d, self.bucket or 1))
 
     def _of_run(self, norms: torch.Tensor, start: int, n: int) -> tuple[torch.Tensor, int]:
-        """Return (the norms of the buckets of a run, coordinates of one)."""
+        """Return (the norms of the buckets in a run, the coordinates per bucket)."""
         step = self.bucket
         return (norms, n) if step is None else (norms[start // step : -(-(start + n) // step)], step)
 
     def _survey(self, x: np.ndarray) -> np.ndarray:
-        """Return tiles' tops and sums if there is one bucket, else every bucket's largest magnitude and norm."""
+        """Return maximum and sum per tile if there is one bucket, else maximum and norm per bucket."""
         if self.bucket is None:
             return tops_and_sums(x, squares=True)
         vector = torch.from_numpy(x)
@@ -245,7 +244,7 @@ class QSGD(DeviceOperator, Streamed):
         return 4 * sent.numel(), sent
 
     def _values(self, fields: np.ndarray, start: int, head: torch.Tensor, out: np.ndarray) -> torch.Tensor:
-        """Return whether each bucket reaches its norm."""
+        """Decode one run; return whether each bucket reaches its norm."""
         norms, step = self._of_run(head, start, out.size)
         values, reached = self._scaled(torch.from_numpy(fields), out.size, step, norms)
         out[:] = values.numpy()
@@ -254,10 +253,10 @@ class QSGD(DeviceOperator, Streamed):
     def _check(self, answers: list[torch.Tensor], head: torch.Tensor) -> None:
         reached = torch.cat(answers)
         if self.norm == "max" and not torch.equal(reached if self.bucket else reached.any(0, keepdim=True), head > 0):
-            raise CorruptMessage("a bucket's largest coordinate is never sent below its norm")
+            raise CorruptMessage("the largest coordinate of a bucket must reach its norm")
 
     def _runs(self, d: int) -> Iterator[slice]:
-        """Return whole buckets or parts of one; for fields of one width, whole tiles and whole bytes too."""
+        """Yield whole buckets or parts of one; with the code "fixed" also whole tiles and whole bytes."""
         if self.code == "fixed":
             yield from super()._runs(d)
             return
@@ -268,7 +267,7 @@ class QSGD(DeviceOperator, Streamed):
             yield from (slice(start, min(start + RUN, stop)) for start in range(begin, stop, RUN))
 
     def _norms_of(self, runs: Runs, d: int) -> torch.Tensor:
-        """Return the buckets' norms as sent, with Elias codes: float32."""
+        """Return the transmitted norms of the buckets for Elias codes: float32."""
         step, norms, tiles, top = min(self.bucket or d, d), [], [], 0.0
         for part, x in runs():
             vector, rows = torch.from_numpy(x), tops_and_sums(x, squares=True)

@@ -1,4 +1,4 @@
-"""QUIC-FL: rotate, round unbiasedly to levels chosen by shared random bits, send the few large entries exactly."""
+"""QUIC-FL: rotate, round without bias to levels chosen by shared random bits, send the few large entries exactly."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ NORM_BYTES = 4
 ROTATION, ROUNDING, SHARED = 0, 1, 2  # folds of the key
 PIECE = 1 << 16  # coordinates, a multiple of 8
 ROUNDS = 1  # the rounding is unbiased whatever the rotation
-SLACK = 1e-4  # more than the rotation's rounding
+SLACK = 1e-4  # exceeds the rounding error of the rotation
 
 
 @dataclass(frozen=True)
 class QUICFL(Operator):
-    """Send rotated coordinates beyond T exactly, and the others as b bits whose meaning shared random bits choose.
+    """Send rotated coordinates beyond T exactly, and the others as b bits read with shared random bits.
 
     Parameters
     ----------
@@ -84,18 +84,18 @@ class QUICFL(Operator):
         require_bits_per_coordinate(self.bits_per_coordinate, MAX_BITS)
 
     def claim(self, d: int) -> Unbiased:
-        """Return exact for d <= 64, the worst rotated vector above."""
+        """Return the exact omega for d <= 64, the worst case over rotated vectors above."""
         if d <= HAAR_LIMIT:
             return Unbiased(mean_variance(self.bits_per_coordinate, d), tight=True)
         return Unbiased(largest_variance(self.bits_per_coordinate))
 
     @property
     def top(self) -> float:
-        """T as binary32."""
+        """Threshold T in binary32."""
         return float(shared_grid(self.bits_per_coordinate).top)
 
     def most(self, d: int) -> int:
-        """Return entries that can exceed T at once, since ``|v|^2 = d``.
+        """Return the largest possible number of entries beyond T, given ``|v|^2 = d``.
 
         Parameters
         ----------
@@ -115,8 +115,9 @@ class QUICFL(Operator):
         return (float(np.abs(shared_grid(self.bits_per_coordinate).levels).max()) + self.top) ** 2
 
     def bits(self, d: int) -> Size:
-        """Return up to 64 coordinates the mean number of exact entries is known, and log2 C(d, k) is concave in k
-        (Jensen).
+        """Return the message length, or its upper bounds.
+
+        For d <= 64 the mean number of exact entries is known, and log2 C(d, k) is concave in k (Jensen).
         """
         most = self.most(d)
         fixed = 8 * NORM_BYTES + self.bits_per_coordinate * d + most.bit_length()
@@ -131,7 +132,6 @@ class QUICFL(Operator):
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return two bits, one, four."""
         return cls(), cls(1), cls(4)
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
@@ -153,7 +153,7 @@ class QUICFL(Operator):
         return joined((fixed, 8 * NORM_BYTES + b * d), count, values, encode_support(beyond, exact.size))
 
     def _pack_rounded(self, v: np.ndarray, unit: np.float32, key: Key, out: np.ndarray, beyond: np.ndarray) -> None:
-        """Write the codes of v times unit, 0 where ``beyond`` becomes true, in pieces that stay in the cache."""
+        """Write the codes of v times unit run by run; mark entries beyond T in ``beyond`` and write code 0 for them."""
         b, grid = self.bits_per_coordinate, shared_grid(self.bits_per_coordinate)
         tables = grid.knots, grid.moving, grid.codes, grid.start, grid.per_unit, grid.first
         for start in range(0, v.size, PIECE):
@@ -175,20 +175,20 @@ class QUICFL(Operator):
         reader.position += b * d
         k = reader.read(most.bit_length())
         if k > most or reader.remaining < 32 * k:
-            raise CorruptMessage(f"{k} exact entries announced, at most {most} fit and {reader.remaining} bits remain")
+            raise CorruptMessage(f"at most {most} exact entries fit; got {k} with {reader.remaining} bits left")
         values = np.empty(4 * k, np.uint8)
         copy_bits(padded(payload), reader.position, 32 * k, values)
         exact = values.view(">f4").astype(np.float32)
         beyond = np.flatnonzero(decode_support(payload, reader.position + 32 * k, bits, d, k))
         if not ((np.abs(exact) > self.top) & (np.abs(exact) <= (1 + SLACK) * math.sqrt(d))).all():
-            raise CorruptMessage(f"exact entries lie between {self.top} and sqrt(d)")
+            raise CorruptMessage(f"exact entries must lie between {self.top} and sqrt(d)")
         levels, v = shared_grid(b).levels / np.float32(math.sqrt(d)), np.empty(d, np.float32)
         shared = shared_numbers(key.fold_in(SHARED), d)
         unpack_shared(payload[NORM_BYTES:], b, levels, shared, v)
         if norm == 0:
             beyond = np.arange(d)
         if (v[beyond] != levels[shared[beyond] % len(levels), 0]).any() or (norm == 0 and k):
-            raise CorruptMessage("exact entries, and all of a zero vector, have the first code")
+            raise CorruptMessage("exact entries, and all entries of a zero vector, must have the first code")
         if norm == 0:
             return np.zeros(d, np.float32)
         v[beyond] = exact / np.float32(math.sqrt(d))
@@ -196,7 +196,7 @@ class QUICFL(Operator):
 
 
 def joined(*parts: tuple[np.ndarray, int]) -> tuple[np.ndarray, int]:
-    """Return one bit string from several (payload, bits)."""
+    """Concatenate several bit strings (payload, bits) into one."""
     total = sum(bits for _, bits in parts)
     out, position = np.zeros((total + 7) // 8 + 1, np.uint8), 0
     for payload, bits in parts:

@@ -1,4 +1,4 @@
-"""RaBitQ: rotate, keep the direction of a grid point nearest to x, scaled so that the error is orthogonal to x."""
+"""RaBitQ: rotate, keep the nearest direction of a grid, scaled so that the error is orthogonal to x."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from ..quantisers.sphere_grid import MAX_BITS, mean_square_tangent, pack_directi
 from ..rate import Rate
 
 SCALE_BYTES = 4
-ROUNDING = 1e-4  # more than the rotations' rounding
+ROUNDING = 1e-4  # exceeds the rounding error of the rotations
 
 
 @dataclass(frozen=True)
 class RaBitQ(Operator):
-    """Send the point c of {+-1/2, +-3/2, ..}^d nearest in direction to z, the rotated x, and ``|x|/cos`` of their
-    angle.
+    """Send the grid point c of {+-1/2, +-3/2, ..}^d nearest in direction to the rotated x, and ``|x|/cos``.
+
+    cos is the cosine of the angle between c and z, the rotated x.
 
     Parameters
     ----------
@@ -35,7 +36,7 @@ class RaBitQ(Operator):
         Float tensor, shape (d,).  Decoded is ``|x|^2/<z, c>`` times c rotated back: ``<C(x), x> = |x|^2`` on every
         draw.
     bits_per_coordinate : int, optional
-        b, 1 <= b <= 8; 2^b values a coordinate.
+        b, 1 <= b <= 8; 2^b values per coordinate.
 
     Raises
     ------
@@ -48,7 +49,7 @@ class RaBitQ(Operator):
     omega = E tan^2 of the angle: for one bit exactly ``d E|u|_1^-2 - 1``, u a uniform direction; above, a proved bound
     of about pi/2 times the error of a uniform quantiser.  No query has more than ``omega |q|^2 |x|^2/(d - 1)``.
 
-    d > 256 : four Hadamard rotations.  They are not uniform and nothing is promised.
+    d > 256 : four Hadamard rotations.  They are not uniform and nothing is claimed.
 
     b d + 32 bits (Gao and Long 2024; Gao et al. 2025).
     """
@@ -73,12 +74,11 @@ class RaBitQ(Operator):
         return Unbiased(mean_square_tangent(b, d), tight=b == 1 or d == 1)
 
     def bits(self, d: int) -> Size:
-        """Return the scale in binary32 and b bits a coordinate."""
+        """Return 32 bits for the scale and b bits per coordinate."""
         return Size.fixed(8 * SCALE_BYTES + self.bits_per_coordinate * d)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return one, two and four bits."""
         return cls(), cls(2), cls(4)
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:

@@ -1,4 +1,4 @@
-"""Keep random coordinates and enlarge them: unbiased."""
+"""Random-k: keep random coordinates and rescale them, without bias."""
 
 from __future__ import annotations
 
@@ -27,20 +27,21 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 @jit
 def _floyd(words, first, bits):
-    """Set a bit for each pair of words: for j = first, first + 1, .. a uniform t <= j, or j if t is taken."""
+    """Set one bit per pair of words: for j = first, first + 1, .. a uniform t <= j, or j if t is set."""
     half, bit = np.uint64(32), np.uint8(1)
     for i in range(words.size // 2):
         m = np.uint64(first + i + 1)
         low = (np.uint64(words[2 * i]) * m) >> half
         t = (np.uint64(words[2 * i + 1]) * m + low) >> half
         taken = np.uint64((bits[t >> np.uint64(3)] >> np.uint8(t & np.uint64(7))) & bit)
-        t ^= (t ^ (m - np.uint64(1))) & (np.uint64(0) - taken)  # a branch would be guessed wrong
+        t ^= (t ^ (m - np.uint64(1))) & (np.uint64(0) - taken)  # a branch would often be mispredicted
         bits[t >> np.uint64(3)] |= bit << np.uint8(t & np.uint64(7))
 
 
 def random_bits(key: Key, k: int, d: int) -> np.ndarray:
-    """Return d < 2^32 bits, uint8 of shape (ceil(d/8),), lowest first, k of them set, every subset equally likely to
-    2^-32 relative (Floyd).
+    """Return d < 2^32 bits, k of them set, with every subset equally likely to 2^-32 relative (Floyd).
+
+    The array is uint8, shape (ceil(d/8),), lowest bit first.
     """
     bits = np.zeros(-(-d // 8), np.uint8)
     for start in range(0, k, PIECE):
@@ -49,7 +50,7 @@ def random_bits(key: Key, k: int, d: int) -> np.ndarray:
 
 
 def random_support(key: Key, k: int, d: int) -> np.ndarray:
-    """Return the k increasing positions of the set ones of ``random_bits``."""
+    """Return the k increasing positions of the set bits of ``random_bits``."""
     bits, support, filled = random_bits(key, k, d), np.empty(k, np.int64), 0
     for start in range(0, bits.size, PIECE):
         places = np.flatnonzero(np.unpackbits(bits[start : start + PIECE], bitorder="little"))
@@ -64,7 +65,7 @@ def pack_values(values: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def check_length(bits: int, k: int) -> None:
-    """Raise CorruptMessage unless k values take so many bits."""
+    """Raise CorruptMessage unless ``bits`` is the length of k values."""
     if bits != 32 * k:
         raise CorruptMessage(f"{k} values take {32 * k} bits; got {bits}")
 
@@ -80,17 +81,17 @@ def unpack_values(payload: np.ndarray, bits: int, k: int) -> np.ndarray:
     check_length(bits, k)
     values = payload.view(">f4").astype(np.float32)
     if not np.isfinite(values).all():
-        raise CorruptMessage("a value is NaN or infinite")
+        raise CorruptMessage("values must be finite; got NaN or infinity")
     return values
 
 
 def _within(bits: np.ndarray, run: slice) -> np.ndarray:
-    """Return the positions of the set ones of ``random_bits`` in a run that begins a byte, from its start on."""
+    """Return the positions of the set bits of ``random_bits`` in a byte-aligned run, relative to its start."""
     return np.flatnonzero(np.unpackbits(bits[run.start // 8 : -(-run.stop // 8)], bitorder="little"))
 
 
 def gather(runs: Runs, key: Key, k: int, d: int) -> np.ndarray:
-    """Return the k values of a vector that is read run by run, once, with a bit a coordinate in memory: big-endian."""
+    """Return the k chosen values, big-endian, of a vector that is read once, run by run."""
     values, filled, bits = np.empty(k, ">f4"), 0, random_bits(key, k, d)
     for part, x in runs():
         chosen = x[_within(bits, part)]
@@ -100,12 +101,12 @@ def gather(runs: Runs, key: Key, k: int, d: int) -> np.ndarray:
 
 
 def scatter(payload: np.ndarray, bits: int, k: int, key: Key, d: int, runs: Iterator[slice]) -> Iterator[Scattered]:
-    """Yield of each run its length, the places of ``random_support`` in it and their values.
+    """Yield per run its length, the chosen places in it and their values.
 
     Raises
     ------
     CorruptMessage
-        As ``unpack_values``.
+        If values must be finite; got NaN or infinity, or the length is wrong.
     """
     check_length(bits, k)
     used, support = 0, random_bits(key, k, d)
@@ -117,7 +118,7 @@ def scatter(payload: np.ndarray, bits: int, k: int, key: Key, d: int, runs: Iter
 
 
 def zeros_but(n: int, places: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return values at places and zeros elsewhere: float32, shape (n,)."""
+    """Return a float32 vector, shape (n,), with values at the places and zeros elsewhere."""
     out = np.zeros(n, np.float32)
     out[places] = values
     return out
@@ -138,7 +139,7 @@ class RandomK(InRuns):
     Raises
     ------
     ValueError
-        If k > d or an enlarged value exceeds binary32.
+        If k > d or the values times d/k must fit binary32.
 
     Notes
     -----
@@ -163,12 +164,11 @@ class RandomK(InRuns):
         return Unbiased(d / kept(self.fraction, self.k, d) - 1, tight=True)
 
     def bits(self, d: int) -> Size:
-        """Return k values in binary32."""
+        """Return 32 k bits."""
         return Size.fixed(32 * kept(self.fraction, self.k, d))
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return a tenth, one coordinate, all of them."""
         return cls(fraction=0.1), cls(k=1), cls(fraction=1.0)
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
@@ -190,7 +190,7 @@ class RandomK(InRuns):
     def _enlarged(values: np.ndarray, k: int, d: int) -> np.ndarray:
         enlarged = values.astype(np.float64) * (d / k)
         if float(np.abs(enlarged).max(initial=0.0)) > _LARGEST * (1 + math.ulp(1)):
-            raise CorruptMessage("an enlarged value exceeds binary32")
+            raise CorruptMessage("the values times d/k must fit binary32")
         return enlarged
 
     def _encode_runs(self, runs: Runs, d: int, key: Key) -> tuple[np.ndarray, int]:

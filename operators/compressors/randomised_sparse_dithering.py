@@ -65,22 +65,21 @@ class RandomisedSparseDithering(InRuns):
             raise ValueError(f"omega must satisfy 2^-30 <= omega <= 2^30; got omega = {self.omega}")
 
     def claim(self, d: int) -> Unbiased:
-        """Return the parameter itself."""
+        """Return the parameter omega."""
         return Unbiased(self.omega)
 
     def bits(self, d: int) -> Size:
-        """Return limits of the mean and the worst length under the energy budget 1/h^2 of the levels."""
+        """Return upper bounds on the mean and the worst length under the energy budget 1/h^2 of the levels."""
         mean, worst = _limits(self.omega)
         ends = sparse_levels.ends_bits(d, 0)
         return Size(None, ends + d * mean, ends + d * worst)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return fine, unit and coarse."""
         return cls(omega=0.1), cls(omega=1.0), cls(omega=4.0)
 
     def spacing(self, d: int) -> float:
-        """Return distance h of neighbouring levels on the unit sphere.
+        """Return the distance h of neighbouring levels on the unit sphere.
 
         Parameters
         ----------
@@ -96,13 +95,13 @@ class RandomisedSparseDithering(InRuns):
         return sparse_levels.write(norm, self._levels(x, 0, norm, x.size, key), 0)
 
     def _checked(self, norm: float, d: int) -> float:
-        """Return a norm with which every decoded coordinate fits binary32."""
+        """Return the norm; raise ValueError if a decoded coordinate could exceed binary32."""
         h = self.spacing(d)
         nearest(norm * h * math.ceil(1 / h))
         return norm
 
     def _levels(self, x: np.ndarray, start: int, norm: float, d: int, key: Key) -> np.ndarray:
-        """Return the signed levels of the coordinates from ``start`` on."""
+        """Return the signed levels of the run that begins at ``start``."""
         h, vector = self.spacing(d), torch.from_numpy(x)
         scale, words = torch.tensor([norm * h], dtype=torch.float64), stream(key, x.size, start=start)
         levels = kernels_for(vector).levels.signed(vector, x.size, scale, 1, words).numpy()
@@ -130,7 +129,7 @@ class RandomisedSparseDithering(InRuns):
 
 @lru_cache(maxsize=256)
 def _limits(omega: float) -> tuple[float, float]:
-    """Return (mean, worst) bits a coordinate beyond the ends, for levels a with mean square at most B = 1/(d h^2).
+    """Return the (mean, worst) bits per coordinate for levels a with mean square at most B = 1/(d h^2).
 
     Mean: log2 C(d, k) <= -k log2 p - (d - k) log2(1 - p); a coordinate is non-zero with probability min(a, 1)
     and its mean level is a.  Worst: a level n needs a > n - 1.

@@ -24,7 +24,7 @@ ROUNDS = 1  # the rounding is unbiased whatever the rotation
 
 @dataclass(frozen=True)
 class RotatedKLevel(Operator):
-    """Rotate x and send the result as ``KLevel`` does: its ends and, per coordinate, one of k levels between them.
+    """Rotate x and send the result as ``KLevel`` does: its two ends and one of k levels per coordinate.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class RotatedKLevel(Operator):
     k > 2 : omega <= (1 - 2/d) E (M - m)^2 / (4 (k-1)^2), as all but two coordinates have at most a quarter of
     the squared step as variance; or KLevel's constant if that is smaller.
 
-    d > 64 : one Hadamard rotation; only KLevel's constant is sure, while most vectors have about that of normal z,
+    d > 64 : one Hadamard rotation; only KLevel's constant is proved, while most vectors have about that of normal z,
     which grows as ln d and not as d.
 
     64 bits and ceil(log2 k) a coordinate.
@@ -63,7 +63,7 @@ class RotatedKLevel(Operator):
         KLevel(self.k)
 
     def claim(self, d: int) -> Unbiased:
-        """Return the best constant known; exact for two levels up to 64 coordinates."""
+        """Return the best known constant, exact for two levels and d <= 64."""
         if d == 1 or d > HAAR_LIMIT:
             return Unbiased(omega(self.k, d))
         squared_range, product = extremes(d)
@@ -72,12 +72,11 @@ class RotatedKLevel(Operator):
         return Unbiased(min(omega(self.k, d), (1 - 2 / d) * squared_range / (4 * (self.k - 1) ** 2)))
 
     def bits(self, d: int) -> Size:
-        """Return those of KLevel."""
+        """Return the bits of KLevel."""
         return KLevel(self.k).bits(d)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return sixteen levels, and two."""
         return cls(), cls(2)
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:

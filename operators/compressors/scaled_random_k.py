@@ -1,4 +1,4 @@
-"""Keep random coordinates as they are: the contractive scaling of random-k."""
+"""Keep random coordinates unscaled: the contractive form of random-k."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class ScaledRandomK(InRuns):
     x
         float vector, shape (d,), as for ``RandomK``.
     fraction : float or None, optional
-        Share of the entries that is kept, in (0, 1]; this or k.
+        Share of the coordinates that are kept, in (0, 1].  Give either fraction or k.
     k : int or None, optional
-        Number of entries that is kept, 1 <= k <= d.
+        Number of coordinates that are kept, 1 <= k <= d.
 
     Notes
     -----
@@ -54,12 +54,11 @@ class ScaledRandomK(InRuns):
         return Contractive(1 - kept(self.fraction, self.k, d) / d, tight=True)
 
     def bits(self, d: int) -> Size:
-        """Return k values in binary32."""
+        """Return 32 k bits."""
         return Size.fixed(32 * kept(self.fraction, self.k, d))
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return a tenth, one coordinate, all of them."""
         return cls(fraction=0.1), cls(k=1), cls(fraction=1.0)
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:

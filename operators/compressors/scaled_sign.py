@@ -52,7 +52,7 @@ class ScaledSign(DeviceOperator, Streamed):
         return StrictlyContractive(1 - 1 / d)
 
     def claim_at(self, x: np.ndarray) -> StrictlyContractive:
-        """Return the exact alpha of one non-zero vector.
+        """Return the exact alpha at one non-zero vector.
 
         Parameters
         ----------
@@ -64,12 +64,11 @@ class ScaledSign(DeviceOperator, Streamed):
         return StrictlyContractive(max(0.0, float(alpha)), tight=True)
 
     def bits(self, d: int) -> Size:
-        """Return the mean in binary32 and one bit a coordinate."""
+        """Return 32 bits for the mean and one bit per coordinate."""
         return Size.fixed(8 * MEAN_BYTES + d)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return there is only one."""
         return (cls(),)
 
     def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
@@ -85,7 +84,7 @@ class ScaledSign(DeviceOperator, Streamed):
         return _signed(payload[MEAN_BYTES:], d, mean)
 
     def _mean(self, magnitudes: float, top: float, d: int) -> float:
-        """Return the mean as sent, 0 for a negligible vector; ``top`` is looked at where the sum is small only."""
+        """Return the transmitted mean, 0 for a negligible vector; ``top`` is read only if the sum is small."""
         return 0.0 if magnitudes < TINY * d and top < TINY else nearest(magnitudes / d)
 
     def _read_mean(self, payload: torch.Tensor, bits: int, d: int) -> float:
@@ -116,7 +115,7 @@ class ScaledSign(DeviceOperator, Streamed):
 
 
 def _signed(packed: torch.Tensor, n: int, mean: float) -> torch.Tensor:
-    """Return the mean with its signs."""
+    """Return the signs times the mean."""
     if mean == 0 and bool(packed.any()):
-        raise CorruptMessage("a zero mean comes with no negative sign")
+        raise CorruptMessage("a zero mean must come without negative signs")
     return kernels_for(packed).signs.unpack(packed, n, mean, -mean)

@@ -1,4 +1,4 @@
-"""Signs alone."""
+"""SignSGD: signs without a scale."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class SignSGD(DeviceOperator, Streamed):
     equivariant = frozenset({"permutation", "sign"})
 
     def claim(self, d: int) -> NoClaim:
-        """Return none."""
+        """Return ``NoClaim``: signs carry no scale."""
         return NoClaim("signs carry no scale: the error is not a share of |x|^2")
 
     def mean_at(self, x: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return the output itself.
+        """Return the decoded vector and variance 0: the operator is deterministic.
 
         Parameters
         ----------
@@ -51,12 +51,11 @@ class SignSGD(DeviceOperator, Streamed):
         return np.where(np.asarray(x) < 0, -1.0, 1.0), 0.0
 
     def bits(self, d: int) -> Size:
-        """Return one bit a coordinate."""
+        """Return one bit per coordinate."""
         return Size.fixed(d)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return there is only one."""
         return (cls(),)
 
     def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:

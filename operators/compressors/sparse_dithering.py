@@ -27,7 +27,7 @@ COARSEST = 1 - 2.0**-40  # at nu = 1 every level may be zero
 
 @jit
 def _round(x, spacing, most, levels):
-    """Signed levels to nearest."""
+    """Round to the nearest signed levels."""
     for i in range(x.size):
         n = np.int32(min(np.floor(np.float64(abs(x[i])) / spacing + 0.5), most))
         levels[i] = -n if x[i] < 0 else n
@@ -35,7 +35,7 @@ def _round(x, spacing, most, levels):
 
 @jit
 def _project(x, levels, sums):
-    """Add <x, n> to two sums, of even and odd places, and return ``|n|^2``; only the last run may be odd."""
+    """Add <x, n> to two sums, over even and odd positions, and return ``|n|^2``; only the last run may be odd."""
     a, b, square = sums[0], sums[1], np.int64(0)
     for i in range(0, x.size - 1, 2):
         a += np.float64(x[i]) * np.float64(levels[i])
@@ -49,7 +49,7 @@ def _project(x, levels, sums):
 
 
 def quantise(x: np.ndarray, nu: float) -> tuple[float, np.ndarray]:
-    """Return (g, signed levels n): g h n is the projection of x on the rounded direction, h = 2 sqrt(nu/d).
+    """Return (g, signed levels n), such that g h n projects x on the rounded direction, h = 2 sqrt(nu/d).
 
     g is a positive binary32 number, 0 if x is negligible.
 
@@ -68,19 +68,21 @@ def quantise(x: np.ndarray, nu: float) -> tuple[float, np.ndarray]:
 
 
 def _scale(sums: np.ndarray, square: int, h: float, top: float) -> float:
-    """Return g of the two sums, ``|n|^2``, h and the largest level."""
+    """Return g from the two sums, ``|n|^2``, h and the largest level."""
     g = nearest(float(sums[0] + sums[1]) / float(square) / h)
     nearest(g * h * top)
     return g
 
 
 class Quantised:
-    """``quantise`` of a vector that is read run by run: twice for the scale, then as often as the levels are asked for.
+    """Levels and scale of a vector that is read run by run.
+
+    The constructor reads it twice for the scale; every call of ``levels`` reads it again.
 
     Attributes
     ----------
     g : float
-        As ``quantise`` gives it.
+        Scale of the levels, as in ``quantise``.
     """
 
     def __init__(self, runs: Runs, nu: float, d: int) -> None:
@@ -106,7 +108,7 @@ class Quantised:
 
 
 def spacing(nu: float, d: int) -> float:
-    """Return distance of neighbouring levels on the unit sphere: h = 2 sqrt(nu/d)."""
+    """Return the distance h = 2 sqrt(nu/d) of neighbouring levels on the unit sphere."""
     return 2 * math.sqrt(nu / d)
 
 
@@ -134,7 +136,7 @@ class SparseDithering(InRuns):
     -----
     Strictly contractive with alpha = nu: the rounding error is at most d h^2/4 = nu, and projecting cannot be worse
     (Albasyoni et al. 2020).  Bits: scale 31, count, signs, unary levels, support within 2 bits of log2 C(d, k); below
-    30 + log2 d + 3.35 d at nu = .1 and d >= 93.  Zero sends the scale only.
+    30 + log2 d + 3.35 d at nu = 0.1 and d >= 93.  Zero sends the scale only.
     """
 
     nu: float = 0.1
@@ -154,13 +156,12 @@ class SparseDithering(InRuns):
         return StrictlyContractive(self.nu)
 
     def bits(self, d: int) -> Size:
-        """Return the worst vector under the energy budget sum (n_i - 1/2)^2 <= d/(4 nu) of the non-zero levels."""
+        """Return the worst length under the budget sum (n_i - 1/2)^2 <= d/(4 nu) of the non-zero levels."""
         worst = _exact_worst(self.nu, d) if d <= RANKED else _worst(self.nu, d)
         return Size(None, worst, worst)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return the paper's choice, a fine and a coarse one."""
         return cls(nu=0.1), cls(nu=0.01), cls(nu=0.9)
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
@@ -186,7 +187,7 @@ class SparseDithering(InRuns):
 
 @lru_cache(maxsize=1024)
 def _exact_worst(nu: float, d: int) -> int:
-    """Return field by field for every k: equal levels m, as many as the budget allows raised to m + 1."""
+    """Return the largest length over all k, at equal levels m of which as many as the budget allows become m + 1."""
     budget, most = d / (4 * nu) * (1 + 1e-12), 0.0
     for k in range(1, d + 1):
         m = math.floor(0.5 + math.sqrt(budget / k))

@@ -20,7 +20,7 @@ from ..quantisers.scale import TINY, largest, nearest, negligible
 
 
 def mean_bits(alpha: float, block: int, d: int) -> float:
-    """Return mean message length when no block is zero; zero blocks only shorten it."""
+    """Return the mean message length when no block is zero; zero blocks only shorten it."""
     total = 0.0
     for n, count in spherical.lengths(d, block).items():
         p = spherical.cap(alpha, n)[0] if n > 1 else 1.0
@@ -30,7 +30,7 @@ def mean_bits(alpha: float, block: int, d: int) -> float:
 
 
 def full_and_last(x: np.ndarray, alpha: float, block: int, key: Key) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (N, <x, v_N>, ``|x|``) of every block; a block of one coordinate has its magnitude for the last two."""
+    """Return (N, <x, v_N>, ``|x|``) of every block; for one coordinate the last two are its magnitude."""
     whole = x.size - x.size % block
     numbers, along, norms = [], [], []
     for part, n in ((x[:whole], block), (x[whole:], x.size - whole)):
@@ -66,7 +66,7 @@ class SphericalCompression(InRuns):
     -----
     Strictly contractive with alpha: the relative error of a block is sin^2 <= alpha (Albasyoni et al. 2020; they send
     ``|x| sqrt(1 - alpha)``, which is no better for any x).  A block of one coordinate is exact.  Both ends draw the
-    directions from the key.  Bits a block: 31 for the scale, Golomb code of N, whose mean is below -log2 P + 1.4755;
+    directions from the key.  Bits per block: 31 for the scale, Golomb code of N, whose mean is below -log2 P + 1.4755;
     unbounded in the worst case.  A zero block sends its scale only.
     """
 
@@ -82,16 +82,15 @@ class SphericalCompression(InRuns):
         spherical.check(self.alpha, self.block)
 
     def claim(self, d: int) -> StrictlyContractive:
-        """Return the parameter."""
+        """Return the parameter alpha."""
         return StrictlyContractive(self.alpha)
 
     def bits(self, d: int) -> Size:
-        """Return the mean when no block is zero."""
+        """Return an upper bound on the mean length."""
         return Size(None, mean_bits(self.alpha, self.block, d), None)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return a middle and a coarse one."""
         return cls(alpha=0.5, block=8), cls(alpha=0.8, block=12)
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:

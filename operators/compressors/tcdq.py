@@ -30,16 +30,16 @@ from ..tcdq.trellis import CODES
 
 LARGEST = float(np.finfo(np.float32).max)
 FINEST, COARSEST = 2.0**-20, 2.0**20
-KNEE = 1.5  # distortion of least (1 + omega) bits for a Gaussian
-KNEE_OF_INTEGERS = 1.0  # the same with one state
-PEAKY_KNEE = 0.7  # the same for the gradients of two networks with 4 and 8 states
+KNEE = 1.5  # distortion of the fewest (1 + omega) bits for a Gaussian
+KNEE_OF_INTEGERS = 1.0  # for one state
+PEAKY_KNEE = 0.7  # for the gradients of two networks, with 4 and 8 states
 SAMPLE = 1 << 17  # coordinates of the Gaussian vector to which a bit budget refers
 CLOSE = 0.002  # relative distance from the budget at which the search ends
-WORD = 32  # bits by which the length of a message jumps
+WORD = 32  # granularity of message lengths, bits
 ROUNDS = 40
 NEWTON = 8  # rounds before plain bisection
-HIGHEST = 10.0  # bits of the limit at the finest omega
-SPARSE = 0.5  # bits below which several messages are averaged, so that the mean is known
+HIGHEST = 10.0  # bits per coordinate of the limit at the finest omega
+SPARSE = 0.5  # bits per coordinate; below it, several messages are averaged
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class TCDQ(DeviceOperator, InPieces):
     omega : float, optional
         2^-20 .. 2^20.  ``E|C(x) - x|^2 = omega |x|^2`` for every x.
     states : {1, 4, 8, 64, 128, 256}, optional
-        Of the trellis, 1 for plain integers; more are nearer to the limit and slower.  Below 64 coordinates it is 1.
+        States of the trellis, 1 for plain integers.  More states are nearer to the limit and slower.  Below d = 64, 1.
     form : {"unbiased", "contractive"}, optional
         "unbiased", or "contractive": the same divided by 1 + omega.
     knee : float or None, optional
@@ -84,7 +84,7 @@ class TCDQ(DeviceOperator, InPieces):
 
     3. *Rate.*  By 1 and 2, sum E(n - u)^2 = d c (1 + 1/omega) whatever x is, and the code length under a Gaussian of
        that variance is quadratic in n - u but for its normalisation at a given u.  So the Gaussian model spends log2(2
-       pi e G)/2 bits a coordinate above log2(1 + 1/omega)/2 on every x, G = c/v^2 the normalised second moment (.074
+       pi e G)/2 bits per coordinate above log2(1 + 1/omega)/2 on every x, G = c/v^2 the normalised second moment (.074
        bit at 8 states, .046 at 64, .037 at 128, .032 at 256, .255 at 1), and somewhat more above omega = 1/2.  The
        encoder sends a mixture by context instead wherever that is shorter.
 
@@ -125,12 +125,12 @@ class TCDQ(DeviceOperator, InPieces):
         form: Literal["unbiased", "contractive"] = "unbiased",
         like: torch.Tensor | np.ndarray | None = None,
     ) -> Self:
-        """Return the operator whose messages have about this many bits a coordinate, everything counted.
+        """Return the operator whose messages have about this many bits per coordinate, everything counted.
 
         Parameters
         ----------
         bits : float, bits
-            A coordinate, .01 .. 10.
+            Bits per coordinate, 0.01 .. 10.
         states : {1, 4, 8, 64, 128, 256}, optional
             States of the trellis.
         form : {"unbiased", "contractive"}, optional
@@ -278,6 +278,6 @@ def _search(bits: float, close: float, measured: Callable[[float], float]) -> fl
         if turn > NEWTON or not low < rate < high:
             rate = (low + high) / 2
     raise ValueError(
-        f"no omega in 2^-20 .. 2^20 gives messages of {bits} bits a coordinate: d is too small for the header, "
+        f"no omega in 2^-20 .. 2^20 gives messages of {bits} bits per coordinate: d is too small for the header, "
         "or the vector is so sparse that it never costs that much"
     )

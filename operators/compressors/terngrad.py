@@ -1,4 +1,4 @@
-"""Ternary gradients: minus, zero or plus the largest magnitude."""
+"""TernGrad: each coordinate becomes minus, zero or plus the largest magnitude."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class TernGrad(DeviceOperator, Streamed):
     Raises
     ------
     ValueError
-        ``If |x_i|`` exceeds a shared scale.
+        If ``|x_i|`` exceeds a shared scale.
 
     Notes
     -----
     Full tiles of 4096 coordinates draw their words in the tile order of ``kernels.philox``.  Unbiased (each coordinate
     to 2^-32 m) with omega = (sqrt(d) - 1)/2, reached at (1, t, .., t) with t = 1/(1 + sqrt(d)); at x exactly ``max|x|
-    |x|_1/|x|^2 - 1`` (algorithm: Wen et al. 2017).  Five ternary digits a byte, 1.6 d bits, and 32 for m.
+    |x|_1/|x|^2 - 1`` (algorithm: Wen et al. 2017).  Five ternary digits per byte, 1.6 d bits, and 32 for m.
     """
 
     clip: float | None = None
@@ -71,7 +71,7 @@ class TernGrad(DeviceOperator, Streamed):
 
     @classmethod
     def sharing(cls, maxima: Iterable[float]) -> Self:
-        """Return scaler sharing: the operator on whose scale all workers agree, the largest of their ``max|x|``.
+        """Return the operator with a scale that all workers share: the largest of their ``max|x|``.
 
         Parameters
         ----------
@@ -82,7 +82,7 @@ class TernGrad(DeviceOperator, Streamed):
         return cls(scale=float(scale)) if scale >= TINY else cls()
 
     def claim(self, d: int) -> Unbiased | NoClaim:
-        """Return omega = (sqrt(d) - 1)/2 with its own scale and no clipping."""
+        """Return omega = (sqrt(d) - 1)/2, or ``NoClaim`` with clipping or a shared scale."""
         if self.clip is not None:
             return NoClaim(f"clipping to {self.clip} root mean squares is biased")
         if self.scale is not None:
@@ -100,7 +100,7 @@ class TernGrad(DeviceOperator, Streamed):
         return np.where(np.arange(d) == 0, 1.0, 1 / (1 + math.sqrt(d)))
 
     def claim_at(self, x: np.ndarray) -> Unbiased:
-        """Return the exact relative variance of one non-zero vector without clipping.
+        """Return the exact relative variance at one non-zero vector without clipping.
 
         Parameters
         ----------
@@ -112,7 +112,7 @@ class TernGrad(DeviceOperator, Streamed):
         return Unbiased(max(0.0, float(scale * wide.sum() / (wide @ wide) - 1)), tight=True)
 
     def mean_at(self, x: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return the clipped vector, with its exact relative variance.
+        """Return the clipped vector and its exact relative variance.
 
         Parameters
         ----------
@@ -127,12 +127,11 @@ class TernGrad(DeviceOperator, Streamed):
         return mean, max(0.0, (scale * float(np.abs(mean).sum()) - float(mean @ mean)) / energy)
 
     def bits(self, d: int) -> Size:
-        """Return the scale unless it is shared, and the ternary digits."""
+        """Return 8 bits per 5 coordinates, and 32 for the scale unless it is shared."""
         return Size.fixed((0 if self.scale else 8 * SCALE_BYTES) + trits.trit_bits(d))
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return plain and clipped."""
         return cls(), cls(clip=2.5)
 
     def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
@@ -150,11 +149,11 @@ class TernGrad(DeviceOperator, Streamed):
         return payload, 8 * room + trits.trit_bits(d)
 
     def _limit(self, energy: float, d: int) -> float:
-        """Return the magnitude to which a vector of this energy is clipped."""
+        """Return the clipping magnitude of a vector of this energy."""
         return math.inf if self.clip is None else float(np.float32(self.clip * math.sqrt(energy / d)))
 
     def _scale_and_rate(self, top: float) -> tuple[float, float]:
-        """Return (the scale, its inverse, rounded up so that ``top`` itself reaches 1)."""
+        """Return the scale and its inverse, rounded up so that ``top`` reaches 1."""
         scale = (top if top >= TINY else 0.0) if self.scale is None else self.scale
         if top > scale > 0:
             raise ValueError(f"|x_i| must not exceed the shared scale {scale}; got {top}: agree on the maximum")
@@ -164,12 +163,12 @@ class TernGrad(DeviceOperator, Streamed):
         room, scale = self._read_head(payload[:SCALE_BYTES].cpu().numpy(), bits, d)
         out, some, valid = kernels_for(payload).trits.decode(payload[room:], d, scale)
         if not valid:
-            raise CorruptMessage("a group of ternary digits is out of range")
+            raise CorruptMessage("a byte of ternary digits must be below 3^5 = 243")
         self._check([some], scale)
         return out
 
     def _unit(self, d: int) -> int:
-        return 5 * TILE  # five digits a byte
+        return 5 * TILE  # five digits per byte
 
     def _survey(self, x: np.ndarray) -> np.ndarray:
         return tops_and_sums(x, squares=True)
@@ -197,14 +196,14 @@ class TernGrad(DeviceOperator, Streamed):
         return SCALE_BYTES, scale
 
     def _values(self, fields: np.ndarray, start: int, head: float, out: np.ndarray) -> bool:
-        """Return whether some digit is not 0."""
+        """Decode one run; return whether any digit is not 0."""
         packed = torch.from_numpy(fields)
         values, some, valid = kernels_for(packed).trits.decode(packed, out.size, head)
         if not valid:
-            raise CorruptMessage("a group of ternary digits is out of range")
+            raise CorruptMessage("a byte of ternary digits must be below 3^5 = 243")
         out[:] = values.numpy()
         return some
 
     def _check(self, answers: list[bool], head: float) -> None:
         if self.scale is None and any(answers) != (head > 0):
-            raise CorruptMessage("the largest coordinate is never sent as zero, and a zero vector has no other digit")
+            raise CorruptMessage("some digit must not be 0 if, and only if, the scale is positive")

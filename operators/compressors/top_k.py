@@ -1,4 +1,4 @@
-"""Keep the largest magnitudes."""
+"""Top-k: keep the coordinates of largest magnitude."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from ..pieces import InRuns, Runs
 from ..rate import Rate
 
 
-@lru_cache(maxsize=1024)  # fractions are slow, and every message asks
+@lru_cache(maxsize=1024)  # fractions are slow, and every message needs one
 def kept(fraction: float | None, k: int | None, d: int) -> int:
-    """Return how many of d coordinates a sparsifier keeps: k, or max(1, ceil(fraction d)) with the decimal's value.
+    """Return how many of d coordinates are kept: k, or max(1, ceil(fraction d)) with the exact decimal.
 
     Raises
     ------
@@ -41,7 +41,7 @@ def kept(fraction: float | None, k: int | None, d: int) -> int:
 
 
 def check_fraction(fraction: float | None, k: int | None) -> None:
-    """Raise ValueError unless exactly one of the two is given, and it is in range."""
+    """Raise ValueError unless exactly one of fraction and k is given and in range."""
     if (fraction is None) == (k is None):
         raise ValueError(f"give exactly one of fraction and k; got fraction = {fraction}, k = {k}")
     if fraction is not None and not 0 < fraction <= 1:
@@ -52,7 +52,7 @@ def check_fraction(fraction: float | None, k: int | None) -> None:
 
 @dataclass(frozen=True)
 class TopK(DeviceOperator, InRuns):
-    """Keep the k entries of largest magnitude, exactly.
+    """Keep the k coordinates of largest magnitude, exactly.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class TopK(DeviceOperator, InRuns):
         return StrictlyContractive(1 - kept(self.fraction, self.k, d) / d)
 
     def claim_at(self, x: np.ndarray) -> StrictlyContractive:
-        """Return the exact alpha of one non-zero vector: its tail's share of the energy.
+        """Return the exact alpha at one non-zero vector: the dropped share of its energy.
 
         Parameters
         ----------
@@ -102,13 +102,12 @@ class TopK(DeviceOperator, InRuns):
         return StrictlyContractive(float(squares[: -kept(self.fraction, self.k, x.size)].sum() / squares.sum()), True)
 
     def bits(self, d: int) -> Size:
-        """Return the bits of the worst support, which no vector exceeds; shorter gaps take less."""
+        """Return the bits of the worst support; shorter gaps take fewer."""
         worst = rice.worst_bits(kept(self.fraction, self.k, d), d)
         return Size(exact=worst if worst == rice.VALUE_BITS * d else None, expected_upper=worst, worst_case=worst)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return one per cent, a third, one coordinate, all of them."""
         return cls(fraction=0.01), cls(fraction=0.3), cls(k=1), cls(fraction=1.0)
 
     def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:

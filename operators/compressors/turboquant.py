@@ -1,4 +1,4 @@
-"""TurboQuant: rotate, keep the nearest level of every coordinate; for inner products, the signs of what is left too."""
+"""TurboQuant: rotate and round to levels; for inner products, also send the signs of a sketch of the residual."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from .eden import pack_levels
 Form = Literal["prod", "mse"]
 NORM_BYTES = 4
 PIECE = 1 << 16  # coordinates, a multiple of 8
-ROTATION, SKETCH = 0, 1  # folds of the key: the two must be independent
-ROUNDING = 1e-4  # more than the rotations' rounding
+ROTATION, SKETCH = 0, 1  # folds of the key, for independent streams
+ROUNDING = 1e-4  # exceeds the rounding error of the rotations
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,14 @@ class TurboQuant(Operator):
     Q has the normal law's Lloyd-Max levels.  For d <= 256 the rotation is Haar-distributed and everything below is
     exact for every x, v being one coordinate.
 
-    "mse": b bits a coordinate; alpha = E(v - Q(v))^2 and E C(x) = E[v Q(v)] x.
+    "mse": b bits per coordinate; alpha = E(v - Q(v))^2 and E C(x) = E[v Q(v)] x.
 
-    "prod": b - 1 bits a coordinate as above; of the remainder r its length, and the signs of S r, S with d^2
+    "prod": b - 1 bits per coordinate as above; of the remainder r its length, and the signs of S r, S with d^2
     independent standard normal entries.  Decoded is ``sqrt(pi/2)/d |r| S^T sign(S r)`` more.  Unbiased, omega =
     (pi/2 - 1/d) times the alpha of b - 1 bits (1 for none); d E<q, C(x) - x>^2 <= pi/2 times it for every query,
     ``|q| = |x| = 1``.
 
-    d > 256: four Hadamard rotations in place of either matrix.  They are not uniform and nothing is promised.
+    d > 256: four Hadamard rotations in place of either matrix.  They are not uniform and nothing is claimed.
 
     mse: b d + 32 bits.  prod: b d + 64, and d + 32 at b = 1, where the remainder is x (Zandieh et al. 2025).
     """
@@ -81,16 +81,16 @@ class TurboQuant(Operator):
 
     @property
     def level_bits(self) -> int:
-        """Bits of the level of one coordinate."""
+        """Bits per level."""
         return self.bits_per_coordinate - (self.form == "prod")
 
     @property
     def norms(self) -> int:
-        """Two are sent, ``|x|`` and ``|r|/|x|``, unless the second does not exist or is 1."""
+        """Number of transmitted norms: ``|x|``, and ``|r|/|x|`` where it exists and is not 1."""
         return 2 if self.form == "prod" and self.level_bits else 1
 
     def claim(self, d: int) -> Unbiased | Contractive | NoClaim:
-        """Return exact for d <= 256; see the class."""
+        """Return the exact constant for d <= 256; see the class."""
         if d > QUANTISER_LIMIT:
             return NoClaim(
                 f"Hadamard rotations of d = {d} > {QUANTISER_LIMIT} coordinates are not uniform: some x stay biased"
@@ -101,7 +101,7 @@ class TurboQuant(Operator):
         return Contractive(left, tight=True)
 
     def mean_at(self, x: np.ndarray) -> tuple[np.ndarray, float] | None:
-        """Return E v Q(v) times x, and the variance E Q(v)^2 - (E v Q(v))^2, of the form mse for d <= 256.
+        """Return the mean E[v Q(v)] x and the variance E Q(v)^2 - (E v Q(v))^2 of the form "mse" for d <= 256.
 
         Parameters
         ----------
@@ -124,12 +124,11 @@ class TurboQuant(Operator):
         return 4 * (1 + 7 * math.sqrt(math.pi / 2 * d)) ** 2
 
     def bits(self, d: int) -> Size:
-        """Return one or two norms in binary32 and b bits a coordinate."""
+        """Return 32 bits per norm and b bits per coordinate."""
         return Size.fixed(8 * NORM_BYTES * self.norms + self.bits_per_coordinate * d)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return inner products at one, two and four bits, squared error at two."""
         return cls(1), cls(2), cls(4), cls(2, "mse")
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
@@ -149,12 +148,12 @@ class TurboQuant(Operator):
         return payload, 8 * payload[:head].size + b * d
 
     def _pack_levels(self, y: np.ndarray, norm: float, key: Key, out: np.ndarray) -> float:
-        """Write the nearest levels of y rotated; return the norm of the levels over sqrt(d)."""
+        """Write the nearest levels of the rotated y; return the norm of the levels over sqrt(d)."""
         square = pack_levels(self._rotation(y.size, key).forward(y), norm, self.level_bits, out)[1]
         return math.sqrt(square / y.size)
 
     def _pack_sketched(self, y: np.ndarray, norm: float, key: Key, out: np.ndarray) -> tuple[float, float]:
-        """Write levels and signs; return the length of the remainder, and no less than that of what is decoded."""
+        """Write levels and signs; return the residual's norm and an upper bound on the decoded norm."""
         d, b, left, unit_norm = y.size, self.level_bits, 1.0, 0.0
         packed = np.empty((b * d + 7) // 8, np.uint8)
         if b:
@@ -178,7 +177,7 @@ class TurboQuant(Operator):
             raise CorruptMessage(f"norms must be finite and not negative; got {norms.tolist()}")
         if norms[0] == 0:
             if payload.any():
-                raise CorruptMessage("the message of a zero vector is all zeros")
+                raise CorruptMessage("the message of a zero vector must be all zeros")
             return np.zeros(d, np.float32)
         b, levels = self.bits_per_coordinate, self._levels(d)
         if self.form == "mse":
@@ -189,18 +188,18 @@ class TurboQuant(Operator):
         if self.level_bits:
             q, left = self._from_levels(payload[head:], np.repeat(levels, 2), d, key), float(norms[1])
             if left > (1 + ROUNDING) * (1 + math.sqrt(energy(q))):
-                raise CorruptMessage(f"what is left of a unit vector is at most 1 + |Q|; got {left}")
+                raise CorruptMessage(f"the residual of a unit vector must be at most 1 + |Q|; got {left}")
             np.add(q, np.multiply(unit, np.float32(left), out=unit), out=unit)
         return unscale(unit, float(norms[0]))
 
     def _levels(self, d: int) -> np.ndarray:
-        """Return the quantiser's levels over sqrt(d), float32, shape (2^level_bits,); 0 alone if it has no bits."""
+        """Return the levels over sqrt(d), float32, shape (2^level_bits,); one 0 without bits."""
         if not self.level_bits:
             return np.zeros(1, np.float32)
         return lloyd_max_grid(self.level_bits).levels / np.float32(math.sqrt(d))
 
     def _from_levels(self, fields: np.ndarray, levels: np.ndarray, d: int, key: Key) -> np.ndarray:
-        """Return the levels that the fields number, rotated back: float32, shape (d,)."""
+        """Return the rotated-back levels of the fields: float32, shape (d,)."""
         unit = np.empty(d, np.float32)
         unpack_levels(fields, levels.size.bit_length() - 1, levels, unit)
         return self._rotation(d, key).inverse(unit)
@@ -210,7 +209,7 @@ class TurboQuant(Operator):
 
 
 def _interleave(packed: np.ndarray, width: int, positive: np.ndarray, out: np.ndarray) -> None:
-    """Write each field of a width, which may be 0, with one bit behind it, in pieces that stay in the cache."""
+    """Write each field of ``width`` bits, which may be 0, followed by one sign bit, run by run."""
     for start in range(0, positive.size, PIECE):
         fields = positive[start : start + PIECE].astype(np.uint32)
         if width:

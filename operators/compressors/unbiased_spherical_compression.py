@@ -1,4 +1,4 @@
-"""The unbiased form of Spherical Compression: the direction, enlarged by one over its mean cosine."""
+"""The unbiased form of Spherical Compression: the direction, divided by its mean cosine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .spherical_compression import full_and_last, mean_bits
 
 @dataclass(frozen=True)
 class UnbiasedSphericalCompression(InRuns):
-    """SphericalCompression with decoded blocks ``|x| v_N / m``, m the mean cosine on the cap.
+    """Like ``SphericalCompression``, with decoded blocks ``|x| v_N / m``, m the mean cosine on the cap.
 
     Parameters
     ----------
@@ -57,25 +57,24 @@ class UnbiasedSphericalCompression(InRuns):
         spherical.check(self.alpha, self.block)
 
     def claim(self, d: int) -> Unbiased:
-        """Return the largest omega among the block lengths; exact for every x if all blocks are equally long."""
+        """Return the largest omega over the block lengths, exact if all blocks have one length."""
         sizes = spherical.lengths(d, self.block)
         omega = max(spherical.cap(self.alpha, n)[1] ** -2 - 1 if n > 1 else 0.0 for n in sizes)
         return Unbiased(omega, tight=len(sizes) == 1)
 
     def bits(self, d: int) -> Size:
-        """Return the mean when no block is zero."""
+        """Return an upper bound on the mean length."""
         return Size(None, mean_bits(self.alpha, self.block, d), None)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return a middle and a coarse one."""
         return cls(alpha=0.5, block=8), cls(alpha=0.8, block=12)
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
         return self._string(np.zeros_like(x) if negligible(x) else x, 0, key)
 
     def _string(self, x: np.ndarray, start: int, key: Key) -> tuple[np.ndarray, int]:
-        """Return (bytes, bits) of the blocks from coordinate ``start`` on."""
+        """Return (bytes, bits) of the blocks of the run that begins at ``start``."""
         numbers, _, norms = full_and_last(x, self.alpha, self.block, key)
         nearest(float(norms.max()) / spherical.cap(self.alpha, self.block)[1])
         scales = _stochastic(norms, key, start // self.block)
@@ -107,8 +106,9 @@ class UnbiasedSphericalCompression(InRuns):
 
 
 def _stochastic(norms: np.ndarray, key: Key, first: int = 0) -> np.ndarray:
-    """Return each norm rounded to one of its two binary32 neighbours with mean the norm; words of a stream
-    of its own, from number ``first`` on.
+    """Round each norm to one of its two binary32 neighbours without bias.
+
+    ``first`` is the number of the first word of the stream.
     """
     rounded = np.empty_like(norms)
     for start in range(0, norms.size, spherical.PIECE):
@@ -119,7 +119,7 @@ def _stochastic(norms: np.ndarray, key: Key, first: int = 0) -> np.ndarray:
 
 @jit
 def _round(norms, words, rounded):
-    """Round each norm >= 0 down, or up where its word is below 2^32 times its share of the gap."""
+    """Round each norm >= 0 down, or up if its word is below 2^32 times its fractional part."""
     for i in range(norms.size):
         pattern = np.int32(np.float32(norms[i]).view(np.int32))
         below = np.int32(pattern - np.int32(np.float64(pattern.view(np.float32)) > norms[i]))

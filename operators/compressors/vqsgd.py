@@ -29,7 +29,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 @jit
 def _ends_of_runs(x, ends):
-    """Running sums of ``|x_i|`` in float64, from ``ends[0]`` on, after each ``RUN`` coordinates and after the last."""
+    """Compute the sums of ``|x_i|`` in float64, from ``ends[0]``, at the end of each block of ``RUN`` coordinates."""
     total = ends[0]
     for run in range(ends.size - 1):
         for i in range(run * RUN, min((run + 1) * RUN, x.size)):
@@ -39,7 +39,7 @@ def _ends_of_runs(x, ends):
 
 @jit
 def _within_runs(x, ends, runs, targets, out):
-    """How many running sums do not exceed a target, which is reached in a run."""
+    """Count the running sums that do not exceed each target."""
     for j in range(targets.size):
         i, total = runs[j] * RUN, ends[runs[j]]
         while i < x.size:
@@ -51,7 +51,7 @@ def _within_runs(x, ends, runs, targets, out):
 
 
 def _ends(x: np.ndarray, before: float) -> np.ndarray:
-    """Return the sum before x and the running sums at the ends of its runs."""
+    """Return ``before`` and the running sums at the ends of the blocks of ``RUN`` coordinates."""
     ends = np.empty(-(-x.size // RUN) + 1)
     ends[0] = before
     _ends_of_runs(x, ends)
@@ -59,7 +59,7 @@ def _ends(x: np.ndarray, before: float) -> np.ndarray:
 
 
 def _coordinates(x: np.ndarray, ends: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Return how many of the running sums of ``|x_i|`` do not exceed each target: int64."""
+    """Return the number of running sums of ``|x_i|`` that do not exceed each target: int64."""
     out = np.empty(targets.size, np.int64)
     _within_runs(x, ends, np.searchsorted(ends[1:], targets, side="right"), targets, out)
     return out
@@ -69,13 +69,13 @@ Answers = tuple[np.ndarray, np.ndarray, np.ndarray]  # coordinates, whether they
 
 
 def _look_up(x: np.ndarray, ends: np.ndarray, targets: np.ndarray, others: np.ndarray) -> Answers:
-    """Return where the running sum first exceeds each target, the sign there, and the signs at other coordinates."""
+    """Return where the running sum first exceeds each target, the sign there, and the signs at ``others``."""
     coordinates = _coordinates(x, ends, targets)
     return coordinates, x[np.minimum(coordinates, x.size - 1)] < 0, x[others] < 0
 
 
 def _look_up_in_runs(runs: Runs, d: int, targets: np.ndarray, others: np.ndarray) -> Answers:
-    """Return ``_look_up`` of a vector that is read run by run, once."""
+    """Do ``_look_up`` for a vector that is read once, run by run."""
     coordinates, negative = np.full(targets.size, d), np.zeros(targets.size, np.bool_)
     of_others, before = np.zeros(others.size, np.bool_), 0.0
     for part, x in runs():
@@ -91,8 +91,9 @@ def _look_up_in_runs(runs: Runs, d: int, targets: np.ndarray, others: np.ndarray
 
 @dataclass(frozen=True)
 class VQSGD(InRuns):
-    """Draw sign(x_i) e_i with probability ``|x_i|/(sqrt(d) |x|)``, else any of 2d evenly; decode ``sqrt(d) |x|`` times
-    it.
+    """Draw sign(x_i) e_i with probability ``|x_i|/(sqrt(d) |x|)``, else a uniform one of 2d points.
+
+    Decode ``sqrt(d) |x|`` times the point.
 
     Parameters
     ----------
@@ -109,7 +110,7 @@ class VQSGD(InRuns):
     Notes
     -----
     Unbiased (probabilities to 2^-52) with omega = (d - 1)/r, an equality for every x, because a drawn point always has
-    the square ``d |x|^2`` (Gandikota et al. 2019). 32 bits for ``|x|``, rounded up, and ceil(log2(2d)) a draw.
+    the square ``d |x|^2`` (Gandikota et al. 2019). 32 bits for ``|x|``, rounded up, and ceil(log2(2d)) per draw.
     """
 
     repeats: int = 1
@@ -127,12 +128,11 @@ class VQSGD(InRuns):
         return Unbiased((d - 1) / self.repeats, tight=True)
 
     def bits(self, d: int) -> Size:
-        """Return the norm in binary32 and the indices."""
+        """Return 32 bits for the norm and ceil(log2(2d)) bits per draw."""
         return Size.fixed(8 * NORM_BYTES + self.repeats * index_width(d))
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return one draw, and twenty."""
         return cls(), cls(20)
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
@@ -165,7 +165,7 @@ class VQSGD(InRuns):
     def _draw(
         self, d: int, norm: float, magnitudes: float, key: Key, look_up: Callable[[np.ndarray, np.ndarray], Answers]
     ) -> np.ndarray:
-        """Return 2i for +e_i and 2i + 1 for -e_i, shape (r,)."""
+        """Return the drawn points, 2i for +e_i and 2i + 1 for -e_i: shape (r,)."""
         words = bits32(key, 2 * self.repeats).astype(np.float64).reshape(-1, 2)
         place = (words[:, 0] + (words[:, 1] // 2**12 + 0.5) * 2.0**-20) * 2.0**-32  # uniform to 2^-52
         whole = math.sqrt(d) * norm
@@ -198,22 +198,22 @@ class VQSGD(InRuns):
             yield out
 
     def _entries(self, payload: np.ndarray, bits: int, d: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return (increasing coordinates, their values)."""
+        """Return the increasing coordinates of the drawn points and their values."""
         if bits != self.bits(d).exact:
             raise CorruptMessage(f"vqsgd sends {self.bits(d).exact} bits at d = {d}; got {bits}")
         norm = float(payload[:NORM_BYTES].view(">f4")[0])
         length = math.sqrt(d) * norm
         if not length <= _LARGEST or np.signbit(norm):
-            raise CorruptMessage(f"the norm must not be negative and sqrt(d) times it fit binary32; got {norm}")
+            raise CorruptMessage(f"the norm must be non-negative and sqrt(d) times it fit binary32; got {norm}")
         points = unpack_fixed(payload[NORM_BYTES:], index_width(d), self.repeats).astype(np.int64)
         if points.max() >= 2 * d:
             raise CorruptMessage(f"there are 2d = {2 * d} points; got index {points.max()}")
         if norm == 0 and points.any():
-            raise CorruptMessage("a zero vector comes with the first point only")
+            raise CorruptMessage("every point of a zero vector must be the first")
         drawn, place = np.unique(points // 2, return_inverse=True)
         return drawn, np.bincount(place, weights=1.0 - 2 * (points % 2)) * (length / self.repeats)
 
 
 def index_width(d: int) -> int:
-    """Return bits of one of 2d indices."""
+    """Return the bits per index of 2d points."""
     return (2 * d - 1).bit_length()
