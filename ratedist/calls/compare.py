@@ -187,9 +187,7 @@ class Comparison(Answered):
         for _, point, row in points:
             if row.asked is not None:
                 best.setdefault(row.asked, point)
-        smallest = ", ".join(
-            f"{_family(p)} at {rate:g} bit{'s' * (rate != 1)} ({p.nmse:.3g})" for rate, p in best.items()
-        )
+        smallest = ", ".join(f"{_family(p)} at {_bits_text(rate)} ({p.nmse:.3g})" for rate, p in best.items())
         beside = [self._beside_own(point) for _, point, row in points if row.is_own]
         verdict = (
             beside[0] if beside else f"Smallest error: {smallest}." if smallest else "Each compressor at its own bits."

@@ -28,7 +28,7 @@ from ..model.trivial import gradient_limit, vacuous
 from ..numbers import read, real
 from ..records import Advised, Quantities, Quantity, Statement
 from .call import REQUIRED, Argument, Call, Command, Numbers, Route, Text
-from .shared import BITS_OR_D, CLUSTER, PROBLEM_EXAMPLE, UNCERTAIN, message_bits
+from .shared import BITS_OR_D, CLUSTER, PROBLEM_EXAMPLE, UNCERTAIN, message_bits, parameters_not_said
 
 THEOREMS = {  # whether F is convex, whether changes are compressed
     (False, False): pasgd_wall_clock,
@@ -148,7 +148,9 @@ def error_bound(
     if bound is pasgd_smooth_sharp_wall_clock:
         given["rho"] = str(rho)
     again = partial(error_bound, cluster=cluster, curvature=curvature)
+    plain = ("no compression",) if isinstance(omega, int) and omega == 0 else ()
     statement = _error_statement(bound, cluster, given, uncertain, again)
+    statement = replace(statement, assumed=(*statement.assumed, *parameters_not_said(d), *plain))
 
     def one(at: dict[str, str]) -> Quantity:
         stated = replace(statement, at=at | {"cluster": cluster})

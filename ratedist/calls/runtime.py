@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Any, overload
@@ -12,7 +13,7 @@ from ..model.evaluation import spread
 from ..numbers import read, real
 from ..records import Quantities, Quantity, Statement
 from .call import REQUIRED, Argument, Call, Command, Numbers, Route, Text
-from .shared import BITS_OR_D, CLUSTER, CLUSTER_EXAMPLE, message_bits
+from .shared import BITS_OR_D, CLUSTER, CLUSTER_EXAMPLE, message_bits, parameters_not_said
 
 FINITE_COMPUTE = "steps are independent between workers and over time"
 
@@ -74,14 +75,17 @@ def runtime(
         raise ValueError(f"exchange must be sum or gather; got {exchange!r}: choose one of them")
     given = {"tau": read("tau", tau), "bits": message_bits(cluster, bits, d)}
 
+    assumed = (*cluster.assumed(), *parameters_not_said(d))
+
     def one(at: dict[str, str]) -> Quantity:
         bits_each = real("bits", at["bits"])
         value, interval = cluster.step_seconds_value(int(Fraction(at["tau"])), bits_each, exchange)
         synchronous = cluster.step_seconds(1, bits_each, exchange).midpoint
         advice = _saving(value, synchronous, cluster.step().mean_s)
-        return Quantity(value, statement=_runtime_statement(cluster, at, exchange, advice), interval=interval)
+        statement = replace(_runtime_statement(cluster, at, exchange, advice), assumed=assumed)
+        return Quantity(value, statement=statement, interval=interval)
 
-    return spread(given, one, _runtime_statement(cluster, given, exchange, ""))
+    return spread(given, one, replace(_runtime_statement(cluster, given, exchange, ""), assumed=assumed))
 
 
 def _saving(value: float, synchronous: float, mean: float) -> str:
@@ -107,7 +111,6 @@ def _runtime_statement(cluster: Cluster, at: dict[str, Any], exchange: Exchange,
         if isinstance(at["tau"], str)
         else "",
         facts={"gain": advice},
-        assumed=cluster.assumed(),
         formula=r"c(\tau) = E\max_{i\le m}\frac1\tau\sum_{k\le\tau} Y_{i,k} + \frac D\tau",
         at={**at, "cluster": cluster},
         function=partial(runtime, cluster, exchange=exchange),

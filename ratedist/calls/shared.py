@@ -137,6 +137,17 @@ def message_bits(cluster: Cluster, bits: Any, d: Any) -> str | np.ndarray:
     )
 
 
+def parameters_not_said(d: Any) -> tuple[str, ...]:
+    """Return how many bits a parameter is taken to have, where a message is given by its parameters.
+
+    Parameters
+    ----------
+    d : array_like or None
+        Number of parameters.
+    """
+    return () if d is None else (f"{DENSE_BITS} bits a parameter",)
+
+
 def with_steps_of(pilot: Pilot, cluster: Cluster) -> Cluster:
     """Return the cluster with the steps and backward passes that a pilot has measured.
 

@@ -24,7 +24,7 @@ from ..model.tau_result import TauResult, curved_statement, published_statement
 from ..numbers import read, real
 from ..records import Statement
 from .call import REQUIRED, Argument, Call, Command, Control, Number, Route, Text
-from .shared import BITS_OR_D, CLUSTER, PROBLEM_EXAMPLE, UNCERTAIN, message_bits
+from .shared import BITS_OR_D, CLUSTER, PROBLEM_EXAMPLE, UNCERTAIN, message_bits, parameters_not_said
 
 
 def tau_star(
@@ -116,6 +116,7 @@ def tau_star(
         smooth = tau_smooth(**rest, delay_s=delay_s, third_derivative=third).integer
     again = partial(tau_star, cluster=cluster)
     statement = published_statement(cluster, given, delay_s, best, sharp, again)
+    statement = replace(statement, assumed=(*statement.assumed, *parameters_not_said(d)))
     if rho is not None:
         statement = curved_statement(
             statement, rho, best.integer, sharp, partial(tau_star, cluster=cluster, curvature=curvature)

@@ -148,6 +148,7 @@ ON_A_CLUSTER = {
         "--codec free": "codecs as fast as on this machine",
     },
 }
+LENGTH = "32 bits a parameter"
 
 
 def assumed(text):
@@ -166,6 +167,12 @@ def test_exactly_what_was_not_said_is_assumed(command, printed):
     assert set(assumed(printed(f"{command} --workers 4"))) == {*words.values(), *always}
 
 
+@pytest.mark.parametrize("command", ["runtime --tau 8", "tau --eta 0.01 --time-s 600"])
+def test_a_message_given_by_its_parameters_assumes_their_bits(command, printed):
+    assert LENGTH in assumed(printed(f"{command} --workers 4 --d 1e6"))
+    assert LENGTH not in assumed(printed(f"{command} --workers 4 --bits 32e6"))
+
+
 def test_python_knows_what_was_not_said_of_a_cluster_too():
     assert rd.Cluster(workers=4).assumed() == (
         *("steps of 0.1 s", "exponential step times", "ring", "10 Gbit/s a link", "50 us a hop"),
@@ -175,6 +182,25 @@ def test_python_knows_what_was_not_said_of_a_cluster_too():
     assert stated.with_parts(step_s=0.1).assumed() == ()
     assert rd.Cluster(workers=1, step_s=1).assumed() == ()
     assert stated == rd.Cluster(workers=4)
+
+
+def test_what_a_command_prints_is_what_the_record_prints(printed):
+    cluster = rd.Cluster(workers=4, step_s=1)
+    problem = {"L": 1, "sigma2": 1, "eta": 0.05, "gap": 1, "time_s": 1e4}
+    pairs = {
+        "outer --eta 1 --tau 10 --L 1 --mu 0.001": rd.outer(eta=1, tau=10, L=1, mu=0.001),
+        "allreduce --d 1e6 --m 8 --operator qsgd:16": rd.allreduce(d=10**6, m=8, operator="qsgd:16"),
+        "operators --d 100": rd.operators(d=100),
+        "bits --d 1e3 --omega 2": rd.bits_lower_bound(d=1e3, omega=2).answer(),
+        "tau --workers 4 --step-s 1 --bits 1e9 --L 1 --sigma2 1 --eta 0.05 --gap 1 --time-s 1e4": rd.tau_star(
+            **problem, cluster=cluster, bits=1e9
+        ).answer(),
+        "plan --d 1e6 --workers 4 --step-s 1 --target 0.1 --operators identity qsgd:16 --codec free": rd.plan(
+            d=10**6, cluster=cluster, target=0.1, operators=["identity", "qsgd:16"], codec="free"
+        ),
+    }
+    for line, record in pairs.items():
+        assert printed(line) == f"{record}\n"
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
