@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import cache
 
 ROUNDING = 1e-12  # relative; two integers this close in value count as equally good
+FAR, NEARLY = 2**12, 1e-8  # from this integer on, this close in value counts as equally good
 
 
 def least_integer(
@@ -19,7 +20,7 @@ def least_integer(
     cap: int | None = None,
 ) -> int:
     """Return the integer n >= 1 (and <= cap) at which value(n) is least, up to rounding; the smallest one found at a
-    tie.
+    tie.  Beyond 4096 its value exceeds the least by at most 1e-8 of it: there the values are too flat for more.
 
     bound(a, b) : at most value(n) for every n strictly between a and b.  floor(n) : at most value(k) for every k >= n,
     growing with n beyond every value unless there is a cap.  Infinite values mark what is not feasible.
@@ -35,6 +36,8 @@ def least_integer(
         lowest, a, b = heapq.heappop(queue)
         if lowest >= value(best) * (1 - ROUNDING) or math.isinf(lowest):
             break
+        if a >= FAR and lowest >= value(best) * (1 - NEARLY):
+            continue
         middle = (a + b) // 2
         if value(middle) < value(best):
             best = middle

@@ -54,3 +54,18 @@ def test_infeasible_integers_are_avoided():
         floor=lambda n: 0.0 if n <= 5 else math.inf,
     )
     assert best == 5
+
+
+def test_a_flat_minimum_far_away_is_found_with_few_values():
+    def slope(n):  # what the search knows of it only as non-increasing
+        return 1 / math.sqrt(n)
+
+    def value(n):
+        seen.append(n)
+        return 1 + slope(n) + 1e-12 * n
+
+    seen = []
+    best = least_integer(value, bound=lambda a, b: 1 + slope(b) + 1e-12 * a, floor=lambda n: 1 + 1e-12 * n)
+    real = (0.5e12) ** (2 / 3)
+    assert value(best) <= (1 + 1e-8) * min(value(math.floor(real)), value(math.ceil(real)))
+    assert len(seen) < 1000

@@ -129,3 +129,18 @@ def test_what_gap_says_of_tcdq_is_measured(d):
         assert f"{float(measured):.3g} more than the limit" in found.statement.advice
     if d == 3000:
         assert found.statement.advised
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("curvature", [None, "convex", 0.1])
+def test_no_best_tau_is_advised_without_noise(workers, curvature):
+    cluster = rd.Cluster(workers=workers, step_s=0.1, compute="constant")
+    asked = {"L": 0.5, "sigma2": 0, "gap": 1, "eta": 0.05, "time_s": 600, "bits": 0, "cluster": cluster}
+    found = rd.error_bound(**asked, tau=2, curvature=curvature)
+    assert "has no best one" in found.statement.advice
+    assert not found.statement.advised
+    if workers == 1 and curvature is not None:
+        assert "Any number" in rd.tau_star(**asked, curvature=curvature).answer().verdict
+        return
+    with pytest.raises(ValueError, match="sigma2 must be > 0"):
+        rd.tau_star(**asked, curvature=curvature)
