@@ -203,7 +203,7 @@ def _advice(given: dict[str, Any], function: Callable[..., Any]) -> tuple[str, t
         return "rd.plan chooses tau and eta for compressed changes", ()
     names = ("L", "sigma2", "gap", "eta", "time_s", "bits")
     if isinstance(given["sigma2"], str) and Fraction(given["sigma2"]) == 0:
-        return "With sigma2 = 0 the noise term is 0 at every tau, and rd.tau_star has no best one", ()
+        return "With sigma2 = 0 the noise term is 0 at every tau, so no tau trades noise against averagings", ()
     if not all(isinstance(given[name], str) for name in names):
         return "The sharp tau of rd.tau_star minimises this bound where rounds are many", ()
     arguments = {name: given[name] for name in names} | getattr(function, "keywords", {})
