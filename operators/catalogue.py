@@ -1,9 +1,9 @@
-"""Every operator by name, and the one parser of specifications such as "qsgd:4" and "topk:fraction=0.01".
+"""Operators by name, and the parser of specifications such as "qsgd:4" and "topk:fraction=0.01".
 
-An operator made of others has theirs in parentheses: "induced:biased=(topk:0.01),unbiased=(qsgd:4)".
-What is summed on the way is written likewise, "shared_scale:12,block=256", and parsed by ``parse_summed``.
-One from outside is named by its module, "mine:Coin" or "mine:Coin:probability=0.5", or as its package announces it;
-a function, "mine:f", is an ``Own``.
+Operators within an operator are in parentheses: "induced:biased=(topk:0.01),unbiased=(qsgd:4)". Methods that are summed
+in the network, "shared_scale:12,block=256", are parsed by ``parse_summed``. An outside operator is named by its module,
+"mine:Coin" or "mine:Coin:probability=0.5", or by the name that its package announces.  A function, "mine:f", becomes an
+``Own``.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from .summed.summed import Summed
 
 T = TypeVar("T", Operator, Feedback, Aggregate, Summed)
 Named = TypeVar("Named", Operator, Summed)
-DEEPEST = 8  # operators within operators in a specification
+DEEPEST = 8  # nesting of operators in a specification
 
 
 def _exported(base: type[T], package: str = __package__) -> dict[str, type[T]]:
-    """Return catalogue name -> class, for every final subclass of ``base`` that a package exports, sorted by name."""
+    """Return the exported final subclasses of ``base`` by catalogue name, sorted."""
     exporting = import_module(package)
     classes: dict[str, type[T]] = {}
     for attribute in dir(exporting):
@@ -43,25 +43,25 @@ def _exported(base: type[T], package: str = __package__) -> dict[str, type[T]]:
 
 @lru_cache(maxsize=1)
 def all_operators() -> dict[str, type[Operator]]:
-    """Return catalogue name -> class of every operator, sorted by name."""
+    """Return all operator classes by catalogue name, sorted."""
     return _exported(Operator)  # type: ignore[type-abstract]
 
 
 @lru_cache(maxsize=1)
 def all_feedbacks() -> dict[str, type[Feedback]]:
-    """Return catalogue name -> class of every feedback method, sorted by name."""
+    """Return all feedback classes by catalogue name, sorted."""
     return _exported(Feedback)  # type: ignore[type-abstract]
 
 
 @lru_cache(maxsize=1)
 def all_aggregates() -> dict[str, type[Aggregate]]:
-    """Return catalogue name -> class of every aggregation, sorted by name."""
+    """Return all aggregation classes by catalogue name, sorted."""
     return _exported(Aggregate)  # type: ignore[type-abstract]
 
 
 @lru_cache(maxsize=1)
 def all_summed() -> dict[str, type[Summed]]:
-    """Return catalogue name -> class of everything that is summed on the way, sorted by name."""
+    """Return all classes of methods that are summed in the network by catalogue name, sorted."""
     return _exported(Summed, f"{__package__}.summed")  # type: ignore[type-abstract]
 
 
@@ -112,7 +112,7 @@ def parse(specification: str) -> Operator:
 
 
 def _words(specification: str) -> str:
-    """Return a specification without white space around it, once it is a text that does not end early."""
+    """Return a specification without surrounding white space; raise ValueError if it is incomplete."""
     if not isinstance(specification, str) or not specification.strip():
         raise ValueError(
             f'a specification must be a text such as "qsgd:4"; got {shown(specification)}: name an operator'
@@ -124,7 +124,7 @@ def _words(specification: str) -> str:
 
 
 def _found(text: str) -> tuple[type[Operator] | Operator, str]:
-    """Return the class that a specification names, or a ready operator, and the text of the fields."""
+    """Return the class or the ready operator that a specification names, and the text of its fields."""
     name, _, arguments = text.partition(":")
     name = name.strip()
     catalogued = all_operators()
@@ -156,7 +156,7 @@ def _checked(found: Any, name: str) -> type[Operator] | Operator:
 
 
 def compressor(given: Compressor) -> Operator:
-    """Return an operator from whatever compresses: itself, a specification, a function of one's own.
+    """Return an operator from an operator, a specification or a function.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def compressor(given: Compressor) -> Operator:
     Raises
     ------
     ValueError
-        For an unknown name, and for what is no compressor.
+        For an unknown name, or an object that is no compressor.
 
     Examples
     --------
@@ -207,7 +207,7 @@ def _built(cls: type[Named], specification: str, arguments: str) -> Named:
 
 
 def _kinds(hint: Any) -> tuple[Any, ...]:
-    """Return the types that a field takes; of literals theirs."""
+    """Return the types that a field accepts."""
     if get_origin(hint) is Literal:
         return tuple(type(value) for value in get_args(hint))
     if get_origin(hint) in (Union, UnionType):
@@ -234,7 +234,10 @@ def _word(kind: Any) -> str:
 
 
 def specification(operator: Operator | Summed) -> str:
-    """Return the text from which ``parse`` builds this operator again: name, first field, other fields not at default.
+    """Return the text from which ``parse`` or ``parse_summed`` builds this operator.
+
+    It has the name, the first field and all other fields that differ from their defaults.  An outside operator that no
+    package announces is named by its module.
 
     Of what is summed on the way, the text for ``parse_summed``.
 
@@ -269,7 +272,7 @@ def _split(arguments: str) -> list[str]:
     Raises
     ------
     ValueError
-        If those do not match.
+        If the parentheses do not match.
     """
     if not arguments.strip():
         return []

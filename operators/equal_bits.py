@@ -1,4 +1,4 @@
-"""Any family of operators at a given number of bits a coordinate, so that families can be compared at equal bits."""
+"""Choose the member of an operator family with a given number of bits per coordinate."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from .random import normal
 from .rate import Rate
 
 SAMPLE = 2**17
-CLOSE = 2e-3  # of the bits that were asked for
+CLOSE = 2e-3  # relative tolerance of the bits
 MOST_TRIES = 40
 FARTHEST = 2.0
 
 
 def for_bits(family: str | Operator, bits: float, *, like: torch.Tensor | np.ndarray | None = None) -> Operator:
-    """Return the operator of a family whose messages come nearest to a number of bits a coordinate.
+    """Return the operator of a family whose messages are nearest to the given bits per coordinate.
 
-    Each family has one field that moves its bits (``Operator.rate``); the others stay as they are.  Bits are those of
+    Each family has one field that controls its bits (``Operator.rate``); the others are unchanged.  Bits are those of
     one message, everything counted.  A field of whole numbers is taken where bits are nearest by their ratio
-    (the finest of those with equal bits), another within .2 %.
+    (the finest of those with equal bits), any other field within 0.2 %.
 
     Parameters
     ----------
     family : str or Operator
         Specification such as "qsgd" or "tcdq:states=64", or an operator; its own value of the field does not matter.
     bits : float, bits
-        A coordinate, > 0.
+        Bits per coordinate, > 0.
     like : tensor or ndarray or None, optional
         The vector that is sent, shape (d,); by default 2^17 Gaussian numbers.
 
     Raises
     ------
     ValueError
-        For an unknown family, one whose bits no field moves, and where the nearest is off by more than a factor of 2.
+        For an unknown family, one without a field for its bits, or if the nearest is off by more than a factor of 2.
 
     Examples
     --------
@@ -49,12 +49,12 @@ def for_bits(family: str | Operator, bits: float, *, like: torch.Tensor | np.nda
     True
     """
     if not (isinstance(bits, int | float) and 0 < bits < math.inf):
-        raise ValueError(f"bits must be a number of bits a coordinate > 0; got bits = {bits!r}: give one such as 2")
+        raise ValueError(f"bits must be a number of bits per coordinate > 0; got bits = {bits!r}: give one such as 2")
     operator = _member(family) if isinstance(family, str) else family
     rate = type(operator).rate
     if rate is None:
         raise ValueError(
-            f"{specification(operator)} has no field that moves its bits: leave bits out, it sends what it sends"
+            f"{specification(operator)} must have a field that controls its bits; got none: leave bits out"
         )
     x = normal(Key(0), SAMPLE).astype(np.float32) if like is None else canonical(like)
 
@@ -67,14 +67,14 @@ def for_bits(family: str | Operator, bits: float, *, like: torch.Tensor | np.nda
     nearest, reached = _nearest(bits, rate, member, spent)
     if not bits / FARTHEST <= reached <= bits * FARTHEST:
         raise ValueError(
-            f"{specification(nearest)} is the nearest of its family to {bits:g} bits a coordinate and sends "
+            f"{specification(nearest)} is the nearest of its family to {bits:g} bits per coordinate and sends "
             f"{reached:.4g} at d = {x.size}: ask for bits within a factor of {FARTHEST:g}"
         )
     return nearest
 
 
 def _member(family: str) -> Operator:
-    """Return an operator of a family; a family whose moving field has no default gets a value for it."""
+    """Return an operator of a family; fill in a value if the controlling field has no default."""
     try:
         return parse(family)
     except ValueError:
@@ -90,7 +90,7 @@ def _member(family: str) -> Operator:
 def _nearest(
     bits: float, rate: Rate, member: Callable[[int | float], Operator], spent: Callable[[Operator], float]
 ) -> tuple[Operator, float]:
-    """Return the member whose bits are nearest by their ratio, and those bits."""
+    """Return the member whose bits are nearest in ratio, and those bits."""
     reached: dict[int | float, float] = {}
 
     def measured(value: int | float) -> float:
@@ -108,7 +108,7 @@ def _nearest(
 
 
 def _last(bits: float, rate: Rate, measured: Callable[[int | float], float]) -> int | float:
-    """Return the value nearest to the end of many bits that stays within the bits, or the end of few; by bisection."""
+    """Find by bisection the value of most bits that stays within the given bits."""
     low, high = 0.0, 1.0
     if measured(rate.at(high)) <= bits:
         return rate.at(high)

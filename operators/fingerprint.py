@@ -1,9 +1,9 @@
-"""One digest per setting, so that ranks and saved states can say in which setting they differ.
+"""Digests of settings, to report in which setting two ranks or a saved state differ.
 
-Equal settings of different processes have equal digests, wherever their objects lie.  A value is compared by what it
-consists of: numbers by value, dataclasses field by field, functions by module, name, code, default arguments, the
-values that they enclose and the plain global values that they read, an optimizer by its type and all hyperparameters,
-any other object by its class and attributes.  Objects without attributes, such as generators, count as their class.
+Equal settings have equal digests in all processes.  A value is compared by its content: numbers by value, dataclasses
+field by field, an optimizer by its type and hyperparameters, other objects by class and attributes.  Functions are
+compared by module, name, code, default arguments, enclosed values and the plain global values that they read.  Objects
+without attributes, such as generators, count as their class.
 """
 
 from __future__ import annotations
@@ -21,44 +21,44 @@ import numpy as np
 import torch
 
 Fingerprint = dict[str, int]
-DEEPEST = 40  # values within values; nothing deeper is compared
+DEEPEST = 40  # depth of nested values; deeper ones are not compared
 
 
 def fingerprint(settings: Mapping[str, object]) -> Fingerprint:
-    """Return a digest of 63 bits for every setting, by name.
+    """Return a 63-bit digest of every setting, by name.
 
     Parameters
     ----------
     settings : mapping of str to object
-        What must be equal.
+        Settings that must be equal.
     """
     return {name: _digest(value) for name, value in settings.items()}
 
 
 def combined(prints: Mapping[str, int]) -> int:
-    """Return one digest of all settings, 63 bits.
+    """Return one 63-bit digest of all settings.
 
     Parameters
     ----------
     prints : mapping of str to int
-        What ``fingerprint`` returned.
+        Digests of ``fingerprint``.
     """
     return _digest(dict(prints))
 
 
 def differing(one: Mapping[str, int], other: Mapping[str, int]) -> list[str]:
-    """Return the names of the settings that differ, or that only one has.
+    """Return the names of settings that differ or exist on one side only.
 
     Parameters
     ----------
     one, other : mapping of str to int
-        What ``fingerprint`` returned.
+        Digests of ``fingerprint``.
     """
     return [name for name in dict.fromkeys([*one, *other]) if one.get(name) != other.get(name)]
 
 
 def require_accepted(refusals: Sequence[str | None]) -> None:
-    """Raise if a rank's arguments are refused.
+    """Raise ValueError if any rank refused its arguments.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def require_accepted(refusals: Sequence[str | None]) -> None:
     Raises
     ------
     ValueError
-        That names the first such rank, with its reason.
+        With the first such rank and its reason.
     """
     for rank, reason in enumerate(refusals):
         if reason is not None:
@@ -76,7 +76,7 @@ def require_accepted(refusals: Sequence[str | None]) -> None:
 
 
 def require_equal_ranks(prints: Sequence[Mapping[str, int]]) -> None:
-    """Raise if two ranks have different settings.
+    """Raise ValueError if two ranks have different settings.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def require_equal_ranks(prints: Sequence[Mapping[str, int]]) -> None:
     Raises
     ------
     ValueError
-        That names the settings in which a rank differs from rank 0.
+        With the settings in which a rank differs from rank 0.
     """
     for rank, other in enumerate(prints):
         if names := differing(prints[0], other):
@@ -102,16 +102,16 @@ def require_own_state(state: object, prints: Mapping[str, int], *, of: str) -> M
     Parameters
     ----------
     state : object
-        What a ``state_dict`` returned.
+        Saved state of ``state_dict``.
     prints : mapping of str to int
-        The fingerprint of who loads it; the state holds its own as "fingerprint".
+        Fingerprint of the loading object; the state has its own as "fingerprint".
     of : str
-        What the state is of, for the sentence.
+        Name of the owner, for the sentence.
 
     Raises
     ------
     ValueError
-        For an empty state, one of an older version, and one of other settings, which it names.
+        For an empty state, a state of an older version, or other settings, which it names.
     """
     if not isinstance(state, Mapping) or not state:
         raise ValueError(f"a state must be what state_dict() of {of} returned; got {_short(state)}: pass that, or none")
@@ -130,16 +130,16 @@ def require_own_state(state: object, prints: Mapping[str, int], *, of: str) -> M
 
 
 def require_like(saved: Any, own: Any, name: str) -> None:
-    """Raise unless the tensors of a saved state fit those that they replace, and are finite.
+    """Raise ValueError unless the tensors of a saved state are finite and match those that they replace.
 
     Parameters
     ----------
     saved : object
         Tensors in mappings and sequences.
     own : object
-        What it replaces, of the same structure.
+        Present tensors, in the same structure.
     name : str
-        What it is called, for the sentence.
+        Name of the state, for the sentence.
 
     Raises
     ------
@@ -165,14 +165,14 @@ def require_like(saved: Any, own: Any, name: str) -> None:
 
 
 def require_finite(saved: Any, name: str) -> None:
-    """Raise if a tensor of a saved state is not finite.
+    """Raise ValueError if a tensor of a saved state is not finite.
 
     Parameters
     ----------
     saved : object
         Tensors in mappings and sequences.
     name : str
-        What it is called, for the sentence.
+        Name of the state, for the sentence.
 
     Raises
     ------
@@ -190,7 +190,7 @@ def require_finite(saved: Any, name: str) -> None:
 
 
 def made_optimizer(factory: Callable[[list[torch.Tensor]], object] | None) -> object:
-    """Return what a factory of optimizers makes, to be compared; a description if it makes none.
+    """Return the optimizer that a factory makes, for comparison, or a description of its error.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ def _written(value: Any, above: tuple[int, ...], depth: int) -> Iterable[str]:
 
 
 def _plain(value: Any) -> str | None:
-    """Return the text of a value without parts; None for others."""
+    """Return the text of a value without parts, or None."""
     if isinstance(value, enum.Enum):
         return f"{_name(type(value))}.{value.name}"
     if isinstance(value, np.generic):

@@ -1,4 +1,4 @@
-"""The one place where a vector enters: any array or tensor of real numbers becomes a plain tensor, or is refused."""
+"""Check and convert inputs: an array or tensor of real numbers becomes a plain tensor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LARGEST = 2.0**100
 
 
 def plain_tensor(x: Any) -> torch.Tensor:
-    """Return x as a dense tensor of floats with its own shape, dtype and device, without gradient or lazy view.
+    """Return x as a dense float tensor with its shape, dtype and device, without gradient or lazy view.
 
     A numpy dtype that torch lacks becomes float64.
 
@@ -26,7 +26,7 @@ def plain_tensor(x: Any) -> torch.Tensor:
     Raises
     ------
     TypeError
-        For what is no array of real numbers.
+        If x is not an array of real numbers.
     ValueError
         For lists of unequal lengths.
     """
@@ -44,12 +44,12 @@ def plain_tensor(x: Any) -> torch.Tensor:
 
 
 def flat_tensor(x: Any) -> torch.Tensor:
-    """Return x as a contiguous float32 tensor, shape (d,), on its device; entries may be infinite or NaN.
+    """Return x as a contiguous float32 tensor, shape (d,), on its device; NaN and infinity are allowed.
 
     Parameters
     ----------
     x
-        What ``plain_tensor`` takes.
+        Float tensor, float array or nested lists of numbers.
     """
     return plain_tensor(x).to(torch.float32).contiguous().reshape(-1)
 
@@ -60,12 +60,12 @@ def canonical_tensor(x: Any) -> torch.Tensor:
     Parameters
     ----------
     x
-        What ``plain_tensor`` takes.
+        Float tensor, float array or nested lists of numbers.
 
     Raises
     ------
     TypeError
-        For what is no array of real numbers.
+        If x is not an array of real numbers.
     ValueError
         For an empty vector, and with the first offending index for NaN or infinity.
     """
@@ -82,18 +82,18 @@ def canonical_tensor(x: Any) -> torch.Tensor:
 
 
 def canonical(x: Any) -> np.ndarray:
-    """Return ``canonical_tensor`` as an array on the CPU.
+    """Return ``canonical_tensor(x)`` as an array on the CPU.
 
     Parameters
     ----------
     x
-        What ``plain_tensor`` takes.
+        Float tensor, float array or nested lists of numbers.
     """
     return canonical_tensor(x).cpu().numpy()
 
 
 def rows_of(vectors: Sequence[Any]) -> list[torch.Tensor]:
-    """Return one vector of every worker as ``canonical_tensor`` does.
+    """Return the vectors of all workers as canonical tensors.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def rows_of(vectors: Sequence[Any]) -> list[torch.Tensor]:
 
 
 def outside_claims(x: np.ndarray) -> str:
-    """Return why no claim holds for a vector, in words; empty if claims hold.
+    """Return the reason why no claim covers a vector, or "".
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def _plain(x: torch.Tensor) -> torch.Tensor:
 
 
 def _unsuited(x: torch.Tensor) -> str:
-    """Return why no vector of numbers can be read from a tensor; empty if one can."""
+    """Return the reason why a tensor has no readable numbers, or ""."""
     if x.is_quantized:
         return f"x must be a float tensor; got a quantised one ({x.dtype}): pass x.dequantize()"
     if not x.dtype.is_floating_point:
@@ -165,30 +165,30 @@ def _unsuited(x: torch.Tensor) -> str:
     if not _wraps(x) and x.element_size() * _reach(x) > x.untyped_storage().nbytes():
         return "x must have data; got a tensor whose storage was freed: gather it first"
     if "float4" in str(x.dtype):
-        return f"x must have one number an entry; got {x.dtype}: unpack it to float32"
+        return f"x must have one number per entry; got {x.dtype}: unpack it to float32"
     return ""
 
 
 def _wraps(x: torch.Tensor) -> bool:
-    """Return whether a subclass carries out operations itself, on data that lie elsewhere."""
+    """Return whether a tensor subclass implements operations itself, on data stored elsewhere."""
     return type(x).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
 
 
 def _is_transformed(x: torch.Tensor) -> bool:
-    """Return whether a transformation of torch.func stands for the numbers."""
+    """Return whether a transformation of torch.func wraps the tensor."""
     wrapped = getattr(torch._C._functorch, "is_functorch_wrapped_tensor", None)
     return bool(wrapped is not None and wrapped(x)) or torch._is_functional_tensor(x)
 
 
 def _reach(x: torch.Tensor) -> int:
-    """Return how many entries of its storage a tensor needs."""
+    """Return the number of storage entries that a tensor spans."""
     if x.numel() == 0:
         return 0
     return int(x.storage_offset()) + 1 + sum(int((n - 1) * step) for n, step in zip(x.shape, x.stride(), strict=True))
 
 
 def _array(x: Any) -> np.ndarray:
-    """Return an array of floats of any precision and byte order."""
+    """Return a float array of any precision and byte order."""
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError("x must be without mask; got a masked array: pass x.filled(0) or x.compressed()")
     is_list = isinstance(x, Sequence) and not isinstance(x, str | bytes | bytearray)

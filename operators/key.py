@@ -1,4 +1,4 @@
-"""The address of a random stream: who, when, which layer."""
+"""Keys of random streams: seed, step, rank and layer."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class Key(Fields):
     seed : int in [0, 2^64)
     step : int in [0, 2^64), optional
     rank : int or None, optional
-        Likewise, or None for a stream that all ranks share.
+        In [0, 2^64), or None for a stream that all ranks share.
     layer : int in [0, 2^64), optional
     path : tuple of int, optional
-        The folds so far.
+        Indices of ``fold_in``.
 
     Raises
     ------
@@ -42,33 +42,33 @@ class Key(Fields):
                 raise ValueError(f"{name} must satisfy 0 <= {name} < 2^64; got {value}")
 
     def fold_in(self, index: int) -> Key:
-        """Return a stream independent of this one and of every other index: use one for each part of a composition.
+        """Return the stream of one part of a composition, independent of this one and of all other parts.
 
         Parameters
         ----------
         index : int
-            Which part.
+            Number of the part.
         """
         return self._with(path=(*self.path, index if type(index) is int else whole("index", index)))
 
     def of_ranks(self, ranks: Iterable[int], *, step: int) -> list[Key]:
-        """Return the streams of some ranks at a step, in their order.
+        """Return the streams of several ranks at one step, in their order.
 
         Parameters
         ----------
         ranks : iterable of int
-            Numbers of the ranks.
+            Ranks, in the wanted order.
         step : int
             Number of the step.
         """
         return [self._with(step=step, rank=rank) for rank in ranks]
 
     def shared(self) -> Key:
-        """Return the stream that all ranks have in common (the rank is dropped, not set to 0)."""
+        """Return the stream shared by all ranks: the rank is dropped, not set to 0."""
         return self._with(rank=None)
 
     def _with(self, **changes: int | tuple[int, ...] | None) -> Key:
-        """Return a key with other fields; plain whole numbers in range need no further check."""
+        """Return a key with other fields; skip the checks for plain whole numbers in range."""
         if any(type(value) is int and not 0 <= value < 1 << 64 for value in changes.values()) or any(
             type(value) not in (int, tuple, NoneType) for value in changes.values()
         ):

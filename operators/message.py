@@ -1,4 +1,4 @@
-"""What one worker sends: a packed payload and its exact length in bits."""
+"""The message of one worker: a packed payload and its exact length in bits."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Message:
     Raises
     ------
     ValueError
-        If the two do not fit together.
+        If the payload does not have exactly ceil(bits/8) bytes.
     """
 
     payload: torch.Tensor
@@ -58,7 +58,9 @@ class Message:
         return self.payload.numel()
 
     def to_bytes(self, *, d: int = 0) -> bytes:
-        """Return the framed form for storage and untrusted transports: magic, version, d, bits, payload, CRC-32.
+        """Return the framed form for storage and untrusted transports.
+
+        The frame holds magic, version, d, bits, payload and CRC-32.
 
         Parameters
         ----------
@@ -70,12 +72,12 @@ class Message:
 
     @classmethod
     def from_bytes(cls, data: bytes, *, d: int | None = None) -> Message:
-        """Read a frame back.
+        """Read a frame of ``to_bytes``.
 
         Parameters
         ----------
         data : bytes
-            What ``to_bytes`` made.
+            A frame of ``to_bytes``.
         d : int or None, optional
             If given, the frame must state the same d.
 

@@ -1,4 +1,4 @@
-"""The contract of a stateless compressor: encode on one side, decode on the other, bits counted exactly."""
+"""Stateless compressors: encode on one side, decode on the other, count the bits exactly."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from .message import CorruptMessage, Message
 from .rate import Rate
 
 Randomness = Literal["none", "private", "shared"]
-LONG = 1 << 20  # coordinates; the lengths of longer vectors' messages are compared first
+LONG = 1 << 20  # coordinates; for longer vectors the message length is checked before memory is allocated
 
 
 @dataclass(frozen=True)
 class Size:
-    """Message length in bits at one d: whatever of the three is known.
+    """Message length in bits at one d; unknown entries are None.
 
     Parameters
     ----------
     exact : int or None, optional
-        Every message has this length.
+        Length of every message.
     expected_upper : float or None, optional
-        No vector's mean length exceeds it.
+        Upper bound on the mean length of every vector.
     worst_case : float or None, optional
-        No message exceeds it.
+        Upper bound on the length of every message.
     """
 
     exact: int | None = None
@@ -55,12 +55,12 @@ class Size:
         return cls(exact=bits, expected_upper=bits, worst_case=bits)
 
     def without(self, bits: int) -> Size:
-        """Return the size of messages that are shorter.
+        """Return the size of messages that are shorter by a fixed number of bits.
 
         Parameters
         ----------
         bits : int, bits
-            By how many, each of them.
+            Reduction of every message.
         """
         if not bits:
             return self
@@ -75,8 +75,8 @@ class Operator(Fields, ABC):
     """A compressor of one vector by one party; subclasses are frozen, final dataclasses.
 
     Subclasses write ``_encode`` and ``_decode`` on canonical input: a contiguous float32 numpy array, shape
-    (d,), d >= 1, finite; a CUDA tensor is copied to the CPU for them.  Where the work can be done on any device,
-    they derive from ``DeviceOperator`` instead.  The public methods check, convert and guard.
+    (d,), d >= 1, finite.  A CUDA tensor is copied to the CPU for them.  Operators that can work on any device
+    derive from ``DeviceOperator`` instead.  The public methods check and convert their arguments.
 
     Attributes
     ----------
@@ -85,15 +85,15 @@ class Operator(Fields, ABC):
     randomness : Randomness
         "none"; "private" (the decoder never reads the key); "shared" (both ends use it).
     equivariant : frozenset of str
-        With what the operator commutes under one key: "scale" (by powers of two), "sign", "permutation"; tried by the
+        Symmetries of the operator under one key: "scale" (by powers of two), "sign", "permutation"; tested by the
         laws.  They also read two optional attributes: ``witness(d)``, a vector where the claimed constant is reached
         (or None), and ``ranks_agree = True``, if all ranks are meant to draw alike.
     rate : Rate or None
-        The field that moves the bits of the family's messages, for ``for_bits``; None where there is none.
+        Field that controls the bits of the messages, for ``for_bits``; None where there is none.
 
     Notes
     -----
-    So that no operator's mean goes unjudged, one that does not claim ``Unbiased`` says what else pins its output down:
+    An operator that does not claim ``Unbiased`` declares what else determines the mean of its output:
     ``projects = True`` (<C(x), C(x) - x> = 0 on every draw), or ``mean_at(x)``, giving (E C(x), a bound on ``E|C(x) - E
     C(x)|^2 / |x|^2``), or None at an x where it is unknown.
     """
@@ -106,7 +106,7 @@ class Operator(Fields, ABC):
 
     @abstractmethod
     def claim(self, d: int) -> Claim:
-        """Return what is promised at dimension d >= 1.
+        """Return the claimed error class and constant at dimension d >= 1.
 
         Parameters
         ----------
@@ -116,7 +116,7 @@ class Operator(Fields, ABC):
 
     @abstractmethod
     def bits(self, d: int) -> Size:
-        """Return message length at dimension d >= 1, in bits, from the codec's own fields.
+        """Return the message length at dimension d >= 1, in bits, from the fields of the format.
 
         Parameters
         ----------
@@ -125,7 +125,7 @@ class Operator(Fields, ABC):
         """
 
     def carried_bits(self, d: int) -> int:
-        """Return how many bits of every message only carry a simulation from rank to rank and do not count: none.
+        """Return the bits per message that only serve a simulation and do not count; 0 by default.
 
         Parameters
         ----------
@@ -135,7 +135,7 @@ class Operator(Fields, ABC):
         return 0
 
     def codec_size(self, d: int) -> Size:
-        """Return the lengths that count: those of the messages without what is only carried.
+        """Return the message lengths without the bits that only serve a simulation.
 
         Parameters
         ----------
@@ -147,25 +147,26 @@ class Operator(Fields, ABC):
     @classmethod
     @abstractmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return instances valid for every d >= 1; they feed the laws, the tests and the documentation."""
+        """Return instances that are valid for every d >= 1; laws, tests and documentation use them."""
 
     @abstractmethod
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
-        """Return (payload as uint8 array, bits) of a canonical vector."""
+        """Return (payload as a uint8 array, bits) of a canonical vector."""
 
     @abstractmethod
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
-        """Return the float32 vector, shape (d,), a new array that the caller may overwrite; must raise CorruptMessage
-        unless exactly ``bits`` bits are used.
+        """Return the decoded vector: float32, shape (d,), a new array.
+
+        Raise CorruptMessage unless exactly ``bits`` bits are used.
         """
 
     def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
-        """Return ``_encode`` of a tensor on any device: here by a copy on the CPU; see ``DeviceOperator``."""
+        """Encode a tensor on any device, here by a copy on the CPU; see ``DeviceOperator``."""
         payload, bits = self._encode(x.cpu().numpy(), key)
         return torch.from_numpy(payload).to(x.device), bits
 
     def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
-        """Return ``_decode`` of a payload on any device: here by a copy on the CPU; see ``DeviceOperator``."""
+        """Decode a payload on any device, here by a copy on the CPU; see ``DeviceOperator``."""
         return torch.from_numpy(self._decode(payload.cpu().numpy(), bits, d, key)).to(payload.device)
 
     def encode(self, x: torch.Tensor | np.ndarray, *, key: Key) -> Message:
@@ -230,7 +231,7 @@ class Operator(Fields, ABC):
             raise ValueError(f"{self.name} uses shared randomness: pass the encoder's key to decode")
 
     def _check_length(self, message: Message, d: int) -> None:
-        """Compare the length of a message that is short for its d before memory is allocated."""
+        """Check the length of a short message for a long vector before memory is allocated."""
         exact = self.bits(d).exact if d > max(LONG, 64 * message.bits) else None
         if exact is not None and message.bits != exact:
             raise CorruptMessage(f"a message of {self.name} at d = {d} has {exact} bits; got {message.bits}")
@@ -242,7 +243,7 @@ class Operator(Fields, ABC):
             raise CorruptMessage(f"the {pad} padding bits after bit {message.bits} must be zero")
 
     def __call__(self, x: Any, *, key: Key) -> Any:
-        """Return the round trip: same shape, dtype, device and library (numpy or torch) as the input."""
+        """Return the decoded vector with the shape, dtype, device and library (numpy or torch) of the input."""
         plain = plain_tensor(x)
         decoded = self.decode(self.encode(plain, key=key), d=plain.numel(), key=key).reshape(plain.shape)
         if isinstance(x, torch.Tensor):
@@ -252,7 +253,7 @@ class Operator(Fields, ABC):
 
 
 class DeviceOperator(Operator):
-    """An operator that works where its input lies: subclasses write the hooks on tensors of any device.
+    """An operator that works on the device of its input; subclasses write hooks on tensors.
 
     ``_encode_tensor`` gets a contiguous float32 tensor, shape (d,), d >= 1, finite; ``_decode_tensor`` the payload.
     They call the ``operators.kernels`` for the tensor: ``kernels_for(x)``.
@@ -260,12 +261,13 @@ class DeviceOperator(Operator):
 
     @abstractmethod
     def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
-        """Return (payload as uint8 tensor, bits) of a canonical vector, on its device."""
+        """Return (payload as a uint8 tensor, bits) of a canonical vector, on its device."""
 
     @abstractmethod
     def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
-        """Return the float32 vector on the payload's device; must raise CorruptMessage unless exactly ``bits`` are
-        used.
+        """Return the float32 vector on the payload's device.
+
+        Raise CorruptMessage unless exactly ``bits`` bits are used.
         """
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
@@ -278,7 +280,7 @@ class DeviceOperator(Operator):
 
 @lru_cache(maxsize=1)
 def _memory_bytes() -> int:
-    """Return the memory of this machine."""
+    """Return the memory of this machine in bytes."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
@@ -287,7 +289,7 @@ def _too_long(d: int) -> CorruptMessage:
 
 
 def require_memory(d: int) -> None:
-    """Raise CorruptMessage for a vector that is longer than memory, before any is allocated.
+    """Raise CorruptMessage if a vector of d coordinates does not fit memory.
 
     Parameters
     ----------
@@ -304,5 +306,5 @@ def require_memory(d: int) -> None:
 
 
 def _device_of(x: Any) -> AbstractContextManager[Any]:
-    """Return kernels are launched on the current device: make it that of a CUDA tensor."""
+    """Launch kernels on x's CUDA device inside this context."""
     return torch.cuda.device_of(x) if isinstance(x, torch.Tensor) and x.is_cuda else nullcontext()

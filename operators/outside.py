@@ -1,7 +1,7 @@
-"""Things that come from outside this tree: named as "module:attribute", or announced by an installed package.
+"""Load objects from outside this repository, by "module:attribute" or by an entry point.
 
-A package announces them by entry points of the groups ``ratedist.operators``, ``ratedist.workloads`` and
-``ratedist.presets``.  What is named by its module is looked for in the current folder first.
+An installed package announces objects by entry points of the groups ``ratedist.operators``, ``ratedist.workloads`` and
+``ratedist.presets``.  A module is searched in the current folder first.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _trusted: ContextVar[bool] = ContextVar("trusted", default=True)
 
 @contextmanager
 def without_imports() -> Iterator[None]:
-    """Return within, no name makes anything be imported: for names that come from a network."""
+    """Disable imports by name inside this context, for names that come from a network."""
     token = _trusted.set(False)
     try:
         yield
@@ -37,9 +37,7 @@ def without_imports() -> Iterator[None]:
 
 
 def split(text: str) -> tuple[str, str] | None:
-    """Return ("module:attribute", what follows a further colon), None for a text that is no such name, or is not
-    trusted.
-    """
+    """Return ("module:attribute", text after a further colon), or None for other or untrusted texts."""
     match = _REFERENCE.fullmatch(text.strip())
     if match is None or not _trusted.get():
         return None
@@ -47,10 +45,10 @@ def split(text: str) -> tuple[str, str] | None:
 
 
 def imported(reference: str) -> Any:
-    """Return the object that "package.module:object" names; the current folder is searched first, and stays on the
-    path.
+    """Import and return the object named by "package.module:object".
 
-    Raises what the import raises, AttributeError for an object that the module does not have.
+    The current folder is searched first and stays on the path.  Raise the error of the import, or AttributeError for a
+    missing attribute.
     """
     module, _, attribute = reference.partition(":")
     if (folder := os.getcwd()) not in sys.path:
@@ -63,7 +61,7 @@ def imported(reference: str) -> Any:
 
 
 def _require_not_hidden(name: str, folder: Path) -> None:
-    """Raise ImportError where the module that was imported is another than the one in the current folder."""
+    """Raise ImportError if a package hides the module of the same name in the current folder."""
     file = folder / f"{name}.py"
     origin = getattr(sys.modules[name], "__file__", None)
     if file.is_file() and origin is not None and Path(origin).resolve() != file:
@@ -71,12 +69,12 @@ def _require_not_hidden(name: str, folder: Path) -> None:
 
 
 def load(reference: str, what: str) -> Any:
-    """Return ``imported``, with one sentence as ValueError for whatever goes wrong.
+    """Import an object; raise every failure as ValueError with one sentence.
 
     Parameters
     ----------
     what : str
-        "operator", "preset".
+        Kind of the object for the sentence, such as "operator".
     """
     module, _, attribute = reference.partition(":")
     try:
@@ -92,20 +90,20 @@ def load(reference: str, what: str) -> Any:
         raise ValueError(f"{module} has no {attribute} for the {what} {reference!r} ({error}): define it") from error
     except Exception as error:  # whatever a module does when it is imported
         raise ValueError(
-            f"{module} cannot be imported for the {what} {reference!r} ({type(error).__name__}: {error}): mend it"
+            f"{module} cannot be imported for the {what} {reference!r} ({type(error).__name__}: {error}): fix it"
         ) from error
 
 
 @dataclass(frozen=True)
 class Announced:
-    """What an installed package offers.
+    """An object that an installed package offers.
 
     Parameters
     ----------
     name : str
-        Of the thing.
+        Name of the object.
     origin : str
-        The package and its version.
+        Package and version.
     """
 
     name: str
@@ -113,23 +111,23 @@ class Announced:
     entry: EntryPoint
 
     def load(self) -> Any:
-        """Return the thing itself.
+        """Load and return the object.
 
         Raises
         ------
         ValueError
-            With one sentence, where it cannot be had.
+            If it cannot be loaded.
         """
         try:
             return self.entry.load()
         except Exception as error:  # whatever a package does when it is imported
             raise ValueError(
-                f"{self.name} of {self.origin} cannot be loaded ({type(error).__name__}: {error}): mend or uninstall it"
+                f"{self.name} of {self.origin} cannot be loaded ({type(error).__name__}: {error}): fix or uninstall it"
             ) from error
 
 
 def announced(group: str) -> dict[str, Announced]:
-    """Name -> what installed packages offer, sorted by name; of several of one name the first."""
+    """Return the objects that installed packages offer, by name and sorted; the first one of each name."""
     names: dict[str, Announced] = {}
     for entry in entry_points(group=group):
         origin = "?" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"

@@ -1,4 +1,4 @@
-"""Vectors that are longer than memory: encoded from pieces and decoded in pieces, bit for bit as a whole."""
+"""Encode and decode vectors that are longer than memory, in pieces, bit for bit as a whole."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .key import Key
 from .message import CorruptMessage, Message
 from .operator import Operator
 
-RUN = 1 << 16  # coordinates that are worked on together, in the cache
+RUN = 1 << 16  # coordinates per run, which fits the cache
 
-Arrays = Callable[[], Iterator[np.ndarray]]  # reads all coordinates anew, in pieces of any lengths
-Runs = Callable[[], Iterator[tuple[slice, np.ndarray]]]  # reads all coordinates anew: each run's place and numbers
+Arrays = Callable[[], Iterator[np.ndarray]]  # each call reads all coordinates, in pieces of any length
+Runs = Callable[[], Iterator[tuple[slice, np.ndarray]]]  # each call reads all coordinates: slice and values per run
 
 
 class InPieces(Operator):
-    """An operator whose message can be written, and read, piece by piece.
+    """An operator whose message can be written and read piece by piece.
 
     Subclasses write ``_encode_arrays`` and ``_decode_arrays`` for the CPU, which must equal ``encode`` and ``decode``
     bit for bit.
@@ -31,29 +31,30 @@ class InPieces(Operator):
     Attributes
     ----------
     whole_only : str
-        Why this instance cannot work in pieces; empty where it can.
+        Reason why this instance cannot work in pieces, or "".
     """
 
     whole_only: str = ""
 
     @abstractmethod
     def _encode_arrays(self, arrays: Arrays, d: int, key: Key) -> tuple[np.ndarray, int]:
-        """Return (payload, bits) of a vector of which ``arrays()`` yields the pieces, as often as asked."""
+        """Return (payload, bits) of a vector; every call of ``arrays`` yields its pieces."""
 
     @abstractmethod
     def _decode_arrays(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:
-        """Yield the vector in pieces, as float32 arrays; must raise CorruptMessage, at the end at the latest, unless
-        exactly ``bits`` bits are used.
+        """Yield the vector in pieces, as float32 arrays.
+
+        Raise CorruptMessage, at the end at the latest, unless exactly ``bits`` bits are used.
         """
 
     def encode_pieces(self, pieces: Callable[[], Iterable[torch.Tensor | np.ndarray]], *, d: int, key: Key) -> Message:
-        """Compress a vector that is read in pieces, on the CPU: the message of ``encode``, bit for bit.
+        """Compress a vector that is read in pieces on the CPU; the message equals that of ``encode``, bit for bit.
 
         Parameters
         ----------
         pieces : callable
-            Returns the pieces in order, d coordinates together, of any lengths; called one to five times, and must give
-            the same numbers.
+            Returns the pieces in order, of any length and d coordinates in total.  Called one to five times; must
+            return the same numbers every time.
         d : int
             Number of coordinates.
         key : Key
@@ -62,7 +63,7 @@ class InPieces(Operator):
         Raises
         ------
         ValueError
-            As ``encode``, with the index within the piece; if there are not d coordinates; or where this instance
+            For NaN, infinity or a total other than d coordinates; where this instance
             cannot work in pieces.
 
         Notes
@@ -75,7 +76,7 @@ class InPieces(Operator):
         return Message(torch.from_numpy(payload), bits)
 
     def decode_pieces(self, message: Message, *, d: int, key: Key | None = None) -> Iterator[torch.Tensor]:
-        """Yield the vector that ``decode`` returns in pieces of some 2^16 coordinates, of TCDQ 2^17.
+        """Yield the vector that ``decode`` returns in pieces of about 2^16 coordinates (2^17 for TCDQ).
 
         Parameters
         ----------
@@ -89,7 +90,7 @@ class InPieces(Operator):
         Raises
         ------
         CorruptMessage
-            For a payload that no encoder can have produced, when what is wrong with it is reached; at the end for what
+            For a payload that no encoder can have produced, when the fault is reached; at the end for faults that
             only the whole message shows.
         ValueError
             For d < 1, a missing key, or where this instance cannot work in pieces.
@@ -105,7 +106,7 @@ class InPieces(Operator):
             raise CorruptMessage(f"d must fit memory in pieces; got d = {d}: give the d of the encoder") from None
 
     def _check_pieces(self, d: int) -> int:
-        """Return d as a plain int."""
+        """Return d as a plain int; raise ValueError if this instance cannot work in pieces."""
         if (d := whole("d", d)) < 1:
             raise ValueError(f"d must satisfy d >= 1; got d = {d}")
         if self.whole_only:
@@ -114,14 +115,14 @@ class InPieces(Operator):
 
 
 class InRuns(InPieces):
-    """An operator whose message can be written, and read, run by run of places that d alone decides.
+    """An operator whose message can be written and read run by run; d alone determines the runs.
 
     Subclasses write ``_encode_runs`` and ``_decode_runs`` for the CPU, which must equal ``_encode`` and ``_decode`` bit
     for bit.
     """
 
     def _unit(self, d: int) -> int:
-        """Return after how many coordinates a run may end: they use up whole tiles of random words."""
+        """Return the run granularity in coordinates, a multiple of the tile."""
         return TILE
 
     def _runs(self, d: int) -> Iterator[slice]:
@@ -131,16 +132,17 @@ class InRuns(InPieces):
 
     @abstractmethod
     def _encode_runs(self, runs: Runs, d: int, key: Key) -> tuple[np.ndarray, int]:
-        """Return (payload, bits) of a vector of which ``runs()`` yields the parts ``_runs(d)``, as often as asked."""
+        """Return (payload, bits) of a vector; every call of ``runs`` yields the runs ``_runs(d)``."""
 
     @abstractmethod
     def _decode_runs(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:
-        """Yield the parts ``_runs(d)`` as float32 arrays; must raise CorruptMessage, at the end at the latest, unless
-        exactly ``bits`` bits are used.
+        """Yield the runs ``_runs(d)`` as float32 arrays.
+
+        Raise CorruptMessage, at the end at the latest, unless exactly ``bits`` bits are used.
         """
 
     def _joined(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
-        """Return ``_decode_runs`` as one vector."""
+        """Concatenate the runs of ``_decode_runs``."""
         out = np.empty(d, np.float32)
         for part, values in zip(self._runs(d), self._decode_runs(payload, bits, d, key), strict=True):
             out[part] = values
@@ -154,14 +156,14 @@ class InRuns(InPieces):
 
 
 def cut(pieces: Iterable[np.ndarray], parts: Iterator[slice], d: int) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield each part's place and its coordinates.
+    """Regroup pieces into the given parts; yield the slice and the coordinates of each part.
 
     Parameters
     ----------
     pieces : iterable of ndarray
-        What to cut anew; one that is a part is passed on as it is.
+        Pieces in order; a piece that equals a part is passed on without a copy.
     parts : iterator of slice
-        The wanted ones, which follow each other from 0 to d.
+        Wanted slices, contiguous from 0 to d.
     d : int
         Number of coordinates.
 
@@ -184,4 +186,4 @@ def cut(pieces: Iterable[np.ndarray], parts: Iterator[slice], d: int) -> Iterato
         if together > d:
             break
     if together != d:
-        raise ValueError(f"the pieces must have d = {d} coordinates together; got {together} or more")
+        raise ValueError(f"the pieces must have d = {d} coordinates in total; got {together} or more")

@@ -1,9 +1,9 @@
-"""Compile the loops of every operator before a first message asks for them.
+"""Compile the loops of all operators before the first message needs them.
 
     python -m operators.precompile             for this processor
-    python -m operators.precompile --portable  for a wheel or an image: for every processor of a level of x86-64
+    python -m operators.precompile --portable  for a wheel or an image: for every level of x86-64
 
-Every example of the catalogue sends messages of a few lengths; what is there already is loaded, not compiled.
+Every example of the catalogue sends messages of several lengths; existing code is loaded, not compiled.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .key import Key
 from .operator import Operator
 
 LENGTHS = 1, 1000, 10_000, 300_000  # below and above the tiles, samples, caches and segments of the loops
-WORKERS = 3  # of an aggregation that takes any number
+WORKERS = 3  # for an aggregation that takes any number
 
 
 def send(operator: Operator) -> None:
@@ -36,7 +36,7 @@ def send(operator: Operator) -> None:
     Parameters
     ----------
     operator : Operator
-        Whose loops are compiled.
+        Operator whose loops are compiled.
     """
     for d in LENGTHS:
         x = torch.linspace(-1, 1, d)
@@ -44,14 +44,14 @@ def send(operator: Operator) -> None:
 
 
 def send_examples(name: str) -> None:
-    """Send messages of every example of an operator, or through one of an aggregation.
+    """Send messages of every example of an operator or an aggregation.
 
     Parameters
     ----------
     name : str
-        Of the catalogue.
+        Name in the catalogue.
     """
-    logging.getLogger("operators").setLevel(logging.ERROR)  # who asks for compilation need not be told of it
+    logging.getLogger("operators").setLevel(logging.ERROR)  # the caller asked for compilation: no notice
     if name in all_operators():
         for operator in all_operators()[name].examples():
             send(operator)
@@ -62,13 +62,13 @@ def send_examples(name: str) -> None:
 
 
 def levels_of_this_machine() -> tuple[str, ...]:
-    """Return the levels of x86-64 whose code this machine can run; none elsewhere."""
+    """Return the levels of x86-64 whose code this machine can run; () on other architectures."""
     features = binding.get_host_cpu_features().flatten()
     return processors(binding.get_process_triple(), binding.get_host_cpu_name(), features)[1:]
 
 
 def precompile(names: Sequence[str] = ()) -> None:
-    """Compile for this processor, in as many processes as there are cores.
+    """Compile for this processor, with one process per core.
 
     Parameters
     ----------
@@ -82,12 +82,12 @@ def precompile(names: Sequence[str] = ()) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; 0 when all is compiled.
+    """Run the command; return 0 when all is compiled.
 
     Parameters
     ----------
     arguments : sequence of str, optional
-        By default those of the command line.
+        Arguments; by default those of the command line.
     """
     parser = argparse.ArgumentParser(prog="python -m operators.precompile", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", help="operators and aggregations (default: all)")

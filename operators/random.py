@@ -20,12 +20,12 @@ from .kernels.philox.cpu import fill_stream, rounds
 from .key import Key
 
 _MASK64 = 0xFFFFFFFFFFFFFFFF
-_ABSENT = 1 << 64  # stands for "no rank" when a key is hashed
+_ABSENT = 1 << 64  # the rank of a shared key, when it is hashed
 
 
 @lru_cache(maxsize=4096)
 def philox_key(key: Key) -> tuple[int, int]:
-    """Return the 64-bit Philox key of a stream: its fields absorbed one by one by Philox itself.
+    """Return the 64-bit Philox key of a stream: Philox absorbs the fields of the key one by one.
 
     Parameters
     ----------
@@ -55,9 +55,9 @@ _source: ContextVar[WordSource | None] = ContextVar("operators.random.source", d
 
 @contextmanager
 def words_from(source: WordSource | None) -> Iterator[None]:
-    """Let ``source(key, n, start)`` supply the words of ``bits32`` inside the block (uint32, shape (n,)).
+    """Replace the words of ``bits32`` by ``source(key, n, start)`` inside this context (uint32, shape (n,)).
 
-    For tests that choose the randomness: exact marginals and enumeration; None restores the stream of the key.
+    For tests that choose the randomness, such as enumeration.  None restores the stream of the key.
     Only this context is affected.
 
     Parameters
@@ -73,14 +73,14 @@ def words_from(source: WordSource | None) -> Iterator[None]:
 
 
 def bits32(key: Key, n: int, *, start: int = 0) -> np.ndarray:
-    """Return words start .. start + n - 1 of the stream, shape (n,), uint32.
+    """Return words start .. start + n - 1 of the stream: uint32, shape (n,).
 
     Parameters
     ----------
     key : Key
         Stream of random numbers.
     n : int
-        How many words.
+        Number of words.
     start : int, optional
         Index of the first word.
     """
@@ -94,18 +94,18 @@ def bits32(key: Key, n: int, *, start: int = 0) -> np.ndarray:
 
 
 def stream(key: Key, n: int, device: torch.device | str = "cpu", *, start: int = 0, d: int | None = None) -> Stream:
-    """Return what a kernel draws n words from; supplied words (``words_from``) take its place.
+    """Return the source of n words for a kernel; words supplied by ``words_from`` take precedence.
 
     Parameters
     ----------
     key : Key
         Stream of random numbers.
     n : int
-        How many words.
+        Number of words.
     device : device or str, optional
-        Where the result lies.
+        Device of the result.
     start : int, optional
-        First coordinate that they serve, a multiple of 4096 unless d is given.
+        First coordinate that uses them, a multiple of 4096 unless d is given.
     d : int or None, optional
         Number of coordinates of the vector, if the last word need not end a tile; None if it does, or is that of the
         last coordinate.  Words are supplied for all but a whole vector.
@@ -120,14 +120,14 @@ def stream(key: Key, n: int, device: torch.device | str = "cpu", *, start: int =
 
 
 def uniform(key: Key, n: int, *, start: int = 0) -> np.ndarray:
-    """Return multiples of 2^-32 uniform on [0, 1), shape (n,), float64; mean 1/2 - 2^-33.
+    """Return uniform multiples of 2^-32 on [0, 1), with mean 1/2 - 2^-33: float64, shape (n,).
 
     Parameters
     ----------
     key : Key
         Stream of random numbers.
     n : int
-        How many numbers.
+        Number of random numbers.
     start : int, optional
         Index of the first word.
     """
@@ -135,14 +135,14 @@ def uniform(key: Key, n: int, *, start: int = 0) -> np.ndarray:
 
 
 def normal(key: Key, n: int) -> np.ndarray:
-    """Return standard normal numbers by the Box-Muller transform, shape (n,), float64.
+    """Return standard normal numbers by the Box-Muller transform: float64, shape (n,).
 
     Parameters
     ----------
     key : Key
         Stream of random numbers.
     n : int
-        How many numbers.
+        Number of random numbers.
     """
     pairs = (n + 1) // 2
     u = (bits32(key, 2 * pairs).astype(np.float64) + 0.5) * 2.0**-32

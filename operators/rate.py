@@ -1,4 +1,4 @@
-"""The field of a family of operators that moves its messages from few bits to many."""
+"""The field of an operator family that controls the length of its messages."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Rate:
-    """One field of an operator, and the ends between which the length of its messages is monotone in it.
+    """One field and the ends of the range in which the message length is monotone in it.
 
     Parameters
     ----------
     field : str
-        Its name.
+        Name of the field.
     few : int or float
         Value at the end of few bits, > 0; an int where the field takes whole numbers only.
     many : int or float
@@ -29,7 +29,7 @@ class Rate:
         return isinstance(self.few, int)
 
     def at(self, place: float) -> int | float:
-        """Return the value at a place between the ends, on a logarithmic scale, to four digits.
+        """Return the value at a position between the ends, on a logarithmic scale, to four digits.
 
         Parameters
         ----------

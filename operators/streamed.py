@@ -1,4 +1,4 @@
-"""Messages of a head and then fields of one width: a vector is encoded and decoded in pieces."""
+"""Messages of a head and fields of one width, encoded and decoded run by run."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .pieces import InRuns, Runs
 
 
 class Streamed(InRuns):
-    """An operator whose message is a head, known after a look at all coordinates, and then a field for each of them.
+    """An operator whose message is a head, computed from all coordinates, and one field per coordinate.
 
-    Subclasses write the hooks below for the CPU; ``_encode`` and ``_decode`` follow.  What derives from
+    Subclasses write the hooks below for the CPU; ``_encode`` and ``_decode`` follow.  A class that derives from
     ``DeviceOperator`` first keeps its own, which the hooks must equal bit for bit.
 
     Attributes
@@ -29,29 +29,29 @@ class Streamed(InRuns):
 
     @abstractmethod
     def _survey(self, x: np.ndarray) -> np.ndarray:
-        """Return what the head needs of a run of coordinates: float64, rows that are put after those before them."""
+        """Return the statistics of one run that the head needs: float64, rows that are concatenated over runs."""
 
     @abstractmethod
     def _head(self, survey: np.ndarray, d: int) -> tuple[np.ndarray, Any]:
-        """Return (the head as bytes, what the fields need of it)."""
+        """Return the head as bytes and the values that ``_fields`` needs."""
 
     @abstractmethod
     def _fields(self, x: np.ndarray, start: int, head: Any, key: Key) -> np.ndarray:
-        """Return the fields of the run that begins with coordinate ``start``, as bytes."""
+        """Return the fields of the run that begins at coordinate ``start``, as bytes."""
 
     @abstractmethod
     def _read_head(self, payload: np.ndarray, bits: int, d: int) -> tuple[int, Any]:
-        """Return (bytes of the head, what the values need of it)."""
+        """Return the length of the head in bytes and the values that ``_values`` needs."""
 
     @abstractmethod
     def _values(self, fields: np.ndarray, start: int, head: Any, out: np.ndarray) -> Any:
-        """Fill ``out`` from the fields of a run and return what ``_check`` asks of it."""
+        """Fill ``out`` from the fields of one run; return what ``_check`` needs."""
 
     def _check(self, answers: list[Any], head: Any) -> None:
-        """Raise CorruptMessage if the answers of all runs do not fit the head: any do."""
+        """Raise CorruptMessage if the results of ``_values`` contradict the head; accept all by default."""
 
     def _filled(self, part: slice, head: int) -> slice:
-        """Return which bytes of the payload the fields of a run fill."""
+        """Return the bytes of the payload that hold the fields of one run."""
         return slice(head + int(part.start * self.width) // 8, head + -int(-part.stop * self.width // 8))
 
     def _written(

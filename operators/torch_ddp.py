@@ -1,4 +1,4 @@
-"""Register compressed gradients with ``DistributedDataParallel``: the former place of ``operators.ddp``."""
+"""Former module of ``operators.ddp``, kept for old imports."""
 
 from .ddp.hook import CompressedGradients as CompressedGradients
 from .ddp.register import register as register

@@ -226,7 +226,7 @@ def test_other_numbers_at_the_second_reading_are_noticed(text):
 
 @pytest.mark.parametrize("lengths", [(5,), (5, 6)])
 def test_another_number_of_coordinates_is_refused(lengths):
-    with pytest.raises(ValueError, match="d = 10 coordinates together"):
+    with pytest.raises(ValueError, match="must have d = 10 coordinates in total; got"):
         parse("klevel").encode_pieces(lambda: [torch.ones(n) for n in lengths], d=10, key=Key(0))
 
 
