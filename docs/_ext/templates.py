@@ -8,6 +8,7 @@ import api
 import catalogue
 import choices
 import implementations
+import pilot_skill
 import races_in_flight
 import records
 import speed_ups
@@ -15,7 +16,14 @@ import speeds
 from jinja2 import Environment, StrictUndefined
 from sphinx.application import Sphinx
 
-FOLDERS = ("concepts/", "reference/", "results/", "guides/choose_a_compressor", "guides/choose_tau")
+FOLDERS = (
+    "concepts/",
+    "reference/",
+    "results/",
+    "guides/choose_a_compressor",
+    "guides/choose_tau",
+    "guides/do_i_need_a_pilot",
+)
 FUNCTIONS = {
     name: getattr(module, name)
     for module, names in {
@@ -51,6 +59,7 @@ FUNCTIONS = {
         ),
         choices: ("compressor_choice",),
         speed_ups: ("speed_up_table",),
+        pilot_skill: ("rule_by_network_table", "skill_by_problem_table"),
         speeds: (
             "first_message_table",
             "bookkeeping_table",

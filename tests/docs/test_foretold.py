@@ -4,7 +4,9 @@ import math
 import re
 from functools import cache
 from pathlib import Path
+from statistics import median
 
+import pilot_skill
 import pytest
 import reproduced
 
@@ -91,3 +93,26 @@ def test_the_page_counts_cells():
     counted = re.search(r"\| held out anew, (\d+) cells .* held out before, (\d+) cells \| design, (\d+) cells", PAGE)
     assert counted is not None
     assert [int(count) for count in counted.groups()] == cells
+
+
+def test_the_advice_about_pilots_follows_from_the_records():
+    text = " ".join((ROOT / "docs" / "guides" / "do_i_need_a_pilot.md").read_text().split())
+    (stated,) = re.findall(r"it took (\d\.\d\d) times the best measured time or less for D/Y up to 4", text)
+    for ratio in (0.5, 4.0, 20.0, 50.0):
+        _, by_rule = pilot_skill.costs(lambda cell, ratio=ratio: cell.ratio == ratio)
+        assert (median(by_rule) <= float(stated)) == (ratio <= 4)
+    deep, same, different = (
+        pilot_skill.costs(pilot_skill.KINDS[kind])
+        for kind in (
+            "ResNet-20 and the transformer",
+            "the same data on every worker",
+            "different data on every worker",
+        )
+    )
+    assert median(different[0]) < median(different[1])
+    assert max(deep[0]) > max(deep[1]), "there the fixed rule is safer"
+    assert max(same[0]) < max(same[1])
+    synchronous = [measured(script, where, SYNCHRONOUS) for script, where, _ in HALVES]
+    values = [rows["time of this fixed choice over the best measured, median"].measured for rows in synchronous]
+    assert (round(min(values)), round(max(values))) == (7, 9)
+    assert "took 7 to 9 times the best time" in text

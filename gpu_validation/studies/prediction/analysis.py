@@ -224,7 +224,7 @@ def regrets(found: Sequence[Cell]) -> list[float]:
     found : sequence of Cell
         Of one half.
     """
-    chosen = ((min(rows, key=lambda cell: cell.value), rows) for rows in _by_place(found))
+    chosen = ((min(rows, key=lambda cell: cell.value), rows) for rows in by_place(found))
     return [choice.measured / min(cell.measured for cell in rows) for choice, rows in chosen]
 
 
@@ -238,11 +238,18 @@ def regrets_of_rule(found: Sequence[Cell], rule: str) -> list[float]:
     rule : str
         One of ``RULES``.
     """
-    chosen = ((cell, rows) for rows in _by_place(found) for cell in rows if RULES[rule](cell.choice))
+    chosen = ((cell, rows) for rows in by_place(found) for cell in rows if RULES[rule](cell.choice))
     return [choice.measured / min(cell.measured for cell in rows) for choice, rows in chosen]
 
 
-def _by_place(found: Sequence[Cell]) -> Iterable[list[Cell]]:
+def by_place(found: Sequence[Cell]) -> Iterable[list[Cell]]:
+    """Return the cells of each problem and network.
+
+    Parameters
+    ----------
+    found : sequence of Cell
+        All cells.
+    """
     places: dict[tuple[str, float], list[Cell]] = {}
     for cell in found:
         places.setdefault((cell.problem, cell.ratio), []).append(cell)
