@@ -215,7 +215,7 @@ def _here(
 
 
 def _concluded(study: Study, folder: Path, records: list[Record], code: int, message: str) -> StudyOutcome:
-    comparisons = study.judge(records)
+    comparisons = study.judged(records)
     write_comparisons(folder / COMPARISONS, comparisons)
     accused = [c for c in comparisons if c.verdict is Verdict.VIOLATED and c.decides]
     total = len(study.units())
@@ -227,7 +227,7 @@ def _concluded(study: Study, folder: Path, records: list[Record], code: int, mes
     if len(records) < total:
         kept = f"{len(records)} of {total} units were measured and kept in {folder}"
         message = f"{message}; {kept}" + (": run again to go on" if study.resumable else "")
-    drawn = [figure_html(figure.draw(), figure.caption) for figure in study.figures(records)] if records else []
+    drawn = [figure_html(figure.draw(), figure.caption) for figure in study.drawn(records)] if records else []
     heads = [repr(line) for line in read_lines(folder / MEASUREMENTS) if "study" in line]
     circumstances = "\n".join([*heads, f"again: {replay(study.command, study.seed)}"])
     if comparisons:

@@ -6,15 +6,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from ..records.seeds import RECORDED, derived, require
 from ..records.storage import Record
 from ..reporting.console import comparison_table
+from ..verdicts.judge import UNREADABLE, unmeasured
 from ..verdicts.verdict import Comparison
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -183,6 +186,27 @@ class Study(ABC):
             Records so far; each has the key "unit" besides its measurements.
         """
 
+    def judged(self, records: Sequence[Record]) -> list[Comparison]:
+        """Return the rows of ``judge``; a record that it cannot read becomes an INCONCLUSIVE row "not measured".
+
+        Parameters
+        ----------
+        records : sequence of Record
+            Records so far.
+        """
+        rows, damaged = without_damaged(self.judge, records)
+        return [*(rows or []), *(_not_measured(record, error) for record, error in damaged)]
+
+    def drawn(self, records: Sequence[Record]) -> list[Figure]:
+        """Return the figures of the records that can be drawn.
+
+        Parameters
+        ----------
+        records : sequence of Record
+            Records so far.
+        """
+        return without_damaged(self.figures, records)[0] or []
+
     @abstractmethod
     def figures(self, records: Sequence[Record]) -> list[Figure]:
         """Return the figures of the records.
@@ -204,3 +228,48 @@ class Study(ABC):
             Result of ``judge``.
         """
         return comparison_table(comparisons)
+
+
+def without_damaged(
+    use: Callable[[Sequence[Record]], Result], records: Sequence[Record]
+) -> tuple[Result | None, list[tuple[Record, Exception]]]:
+    """Return what ``use`` makes of the records that it can read together, and the others, each with what was raised.
+
+    Parameters
+    ----------
+    use : callable
+        What reads the records, such as ``Study.judge``.
+    records : sequence of Record
+        Records of a study.
+    """
+    result, error = _tried(use, records)
+    if error is None:
+        return result, []
+    left: list[Record] = []
+    damaged: list[tuple[Record, Exception]] = []
+    for record in records:
+        others = [other for other in records if other is not record]
+        _, error = _tried(use, [*left, record])
+        if error is not None and (_tried(use, others)[1] is None or _tried(use, [record])[1] is not None):
+            damaged.append((record, error))
+        else:
+            left.append(record)
+    result, error = _tried(use, left)
+    if error is not None:
+        damaged += [(record, error) for record in left]
+    return result, damaged
+
+
+def _tried(
+    use: Callable[[Sequence[Record]], Result], records: Sequence[Record]
+) -> tuple[Result | None, Exception | None]:
+    """Return what reading the records gives, or raises."""
+    try:
+        return use(records), None
+    except UNREADABLE as error:
+        return None, error
+
+
+def _not_measured(record: Record, error: Exception) -> Comparison:
+    operator, unit = (str(record.get(name, "unknown")) for name in ("operator", "unit"))
+    return unmeasured("all of a record", error, operator=operator, workload=unit)

@@ -73,6 +73,10 @@ class Judge:
         )
 
 
+UNREADABLE = (AssumptionViolated, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What reading a damaged record raises."""
+
+
 def rows_of(measure: Callable[[], Iterable[Comparison]], quantity: str, **where: Any) -> list[Comparison]:
     """Return the rows that ``measure`` makes; if the record does not allow it, an INCONCLUSIVE row of ``quantity``."""
     rows: list[Comparison] = []
@@ -80,7 +84,7 @@ def rows_of(measure: Callable[[], Iterable[Comparison]], quantity: str, **where:
         with warnings.catch_warnings(), np.errstate(invalid="raise"):
             warnings.simplefilter("ignore", RuntimeWarning)
             rows += map(_of_numbers, measure())
-    except (AssumptionViolated, ArithmeticError, LookupError, TypeError, ValueError) as error:
+    except UNREADABLE as error:
         rows.append(unmeasured(quantity, error, **where))
     return rows
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any
 
 from bounds.estimate import delay_by_fenced_regression
 
@@ -12,6 +14,7 @@ from ..network.streams import StreamCount
 from ..records.storage import Record
 from .envelope import in_streams, on_interface, payload_on_interface
 from .intervals import Interval
+from .judge import rows_of
 from .verdict import Comparison, exact_verdict
 
 FRAME_BYTES = 1448  # stream bytes of one frame at an MTU of 1500
@@ -20,25 +23,29 @@ FRAME_BYTES = 1448  # stream bytes of one frame at an MTU of 1500
 def wire_rows(records: Sequence[Record]) -> Iterable[Comparison]:
     """Return rows for payload against its exact prediction, and against the bytes of streams and interfaces."""
     for record in records:
-        if record["kind"] != "operator":
-            continue
-        payload = record["payload_bytes"]
-        common = {"operator": record["operator"], "workload": f"{record['topology']}, m = {record['m']}"}
-        yield Comparison(
-            quantity="payload bytes of an exchange",
-            measured=payload,
-            interval=(payload, payload),
-            bound=record["predicted_payload_bytes"],
-            side="tight",
-            verdict=exact_verdict(payload == record["predicted_payload_bytes"]),
-            theorem="lengths of the messages alone",
-            unit="byte",
-            **common,
-        )
-        sent, messages = record.get("stream_bytes"), _messages(record)
-        yield in_streams(payload, sent, messages, quantity="payload within the bytes of TCP streams", **common)
-        quantity = "payload within the bytes of the interfaces"
-        yield on_interface(payload, _on_interface(record), record["method"], quantity=quantity, **common)
+        if record.get("kind", "operator") == "operator":
+            operator, topology, m = (record.get(name, "unknown") for name in ("operator", "topology", "m"))
+            where: dict[str, Any] = {"operator": str(operator), "workload": f"{topology}, m = {m}"}
+            yield from rows_of(partial(_rows, record, where), "payload bytes of an exchange", **where)
+
+
+def _rows(record: Record, where: dict[str, Any]) -> Iterable[Comparison]:
+    payload, predicted = int(record["payload_bytes"]), int(record["predicted_payload_bytes"])
+    yield Comparison(
+        quantity="payload bytes of an exchange",
+        measured=payload,
+        interval=(payload, payload),
+        bound=predicted,
+        side="tight",
+        verdict=exact_verdict(payload == predicted),
+        theorem="lengths of the messages alone",
+        unit="byte",
+        **where,
+    )
+    sent, messages = record.get("stream_bytes"), _messages(record)
+    yield in_streams(payload, sent, messages, quantity="payload within the bytes of TCP streams", **where)
+    quantity = "payload within the bytes of the interfaces"
+    yield on_interface(payload, _on_interface(record), record["method"], quantity=quantity, **where)
 
 
 def _messages(record: Record) -> float:

@@ -72,8 +72,8 @@ def seeded(seed: int, label: str) -> Iterator[None]:
     saved, default_rng = snapshot(), np.random.default_rng
     sequence = np.random.SeedSequence([seed, zlib.crc32(label.encode())])
 
-    def seeded_rng(given: Any = None) -> np.random.Generator:
-        return default_rng(sequence.spawn(1)[0] if given is None else given)
+    def seeded_rng(seed: Any = None) -> np.random.Generator:
+        return default_rng(sequence.spawn(1)[0] if seed is None else seed)
 
     seed_all(int(sequence.generate_state(1)[0]))
     np.random.default_rng = seeded_rng

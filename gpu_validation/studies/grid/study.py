@@ -20,7 +20,7 @@ from ...records.storage import Record, plain, revive
 from ...reporting.console import outcome_table
 from ...verdicts.judge import unmeasured
 from ...verdicts.verdict import Comparison
-from ..study import Figure, Study
+from ..study import Figure, Study, without_damaged
 from .analysis import compare
 from .cell import probe, train
 from .figures import figures
@@ -151,7 +151,8 @@ class Preset(Design, Study):
 
     def figures(self, records: Sequence[Record]) -> list[Figure]:
         """Return losses against time and bits, and bits against distortion."""
-        return figures(typed(records))
+        whole, _ = without_damaged(typed, records)
+        return without_damaged(figures, whole or [])[0] or []
 
     def summary(self, records: Sequence[Record], comparisons: Sequence[Comparison]) -> Table:
         """Return one line per operator with the outcomes of its comparisons."""
