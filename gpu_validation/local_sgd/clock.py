@@ -7,7 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -86,6 +86,8 @@ class Synchronisation:
 class Clock(ABC):
     """Measures seconds since the start and records the averagings in ``events``."""
 
+    max_events: ClassVar[int | None] = None  # the latest averagings that ``events`` keeps; None keeps all
+
     def __init__(self) -> None:
         self.events: list[Event] = []
 
@@ -139,6 +141,8 @@ class Clock(ABC):
         before = self.events[-1].steps if self.events else 0
         self._pass(Synchronisation(steps, bits, participants, mean_bits, flight, coding_s, exchange))
         self.events.append(Event(self.seconds(), before + steps, sum(bits) + sum(mean_bits)))
+        if self.max_events is not None:
+            del self.events[: -self.max_events]
 
     def _pass(self, sync: Synchronisation) -> None:  # noqa: B027  optional
         """Advance a simulated clock by one round; a real clock advances by itself."""
@@ -192,7 +196,12 @@ class Clock(ABC):
 
 
 class WallClock(Clock):
-    """Time of this process.  The local steps of its first round are not timed, because their begin is unknown."""
+    """Time of this process.  The local steps of its first round are not timed, because their begin is unknown.
+
+    ``events`` keeps the latest 1024 averagings, so that memory and checkpoints of a long run do not grow.
+    """
+
+    max_events = 1024
 
     def __init__(self) -> None:
         super().__init__()
@@ -242,7 +251,7 @@ class WallClock(Clock):
         """Continue counting from a saved state."""
         self._began = time.monotonic() - state["seconds"]
         self._left, self._computed_s, self._averaged_s = None, math.nan, math.nan  # the current round is not timed
-        self.events = [Event(*row) for row in state["events"]]
+        self.events = [Event(*row) for row in state["events"][-self.max_events :]]
 
 
 class SimulatedClock(Clock):

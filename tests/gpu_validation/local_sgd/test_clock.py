@@ -110,6 +110,25 @@ def test_wall_clock_counts_on_after_a_restart(monkeypatch):
     assert second.events == [Event(7.0, 4, 16), Event(8.5, 6, 8)]
 
 
+@pytest.mark.parametrize("rounds", [1, 1023, 1024, 1025, 3000])
+def test_a_wall_clock_keeps_the_latest_averagings_and_all_steps(rounds):
+    clock = WallClock()
+    for number in range(rounds):
+        clock.advance_round(3, (8, number), (0, 1))
+
+    kept = min(rounds, 1024)
+    assert [event.bits for event in clock.events] == list(range(8 + rounds - kept, 8 + rounds))
+    assert clock.events[-1].steps == 3 * rounds
+    other = WallClock()
+    other.load_state_dict(clock.state_dict())
+    assert other.events == clock.events
+
+
+def test_a_simulated_clock_keeps_all_averagings():
+    clock = SimulatedClock(RuntimeModel(Constant(1.0)), m=2, key=Key(0))
+    assert len(run(clock, [1] * 1500, members=(0, 1))) == 1500
+
+
 def test_times_that_cannot_be_drawn_are_refused():
     with pytest.raises(ValueError, match="independent, to be drawn; got AutoregressiveLogNormal"):
         SimulatedClock(RuntimeModel(AutoregressiveLogNormal(1.0, 0.3, 0.9)), m=2, key=Key(0))
