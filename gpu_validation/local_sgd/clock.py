@@ -201,7 +201,7 @@ class WallClock(Clock):
     ``events`` keeps the latest 1024 averagings, so that memory and checkpoints of a long run do not grow.
     """
 
-    max_events = 1024
+    max_events: ClassVar[int] = 1024
 
     def __init__(self) -> None:
         super().__init__()
