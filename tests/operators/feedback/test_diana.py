@@ -73,6 +73,10 @@ def test_workers_reach_the_common_optimum_where_compressed_gradients_stall():
     assert ends["plain"] > 0.05
 
 
+def test_the_largest_alpha_is_permitted():
+    assert DIANA(RandomK(k=1), alpha=0.2).rate(5) == 0.2
+
+
 def test_operator_that_is_biased_or_alpha_that_is_too_large_is_refused():
     with pytest.raises(ValueError, match="needs an unbiased operator"):
         DIANA(TopK(k=1)).init(5)
