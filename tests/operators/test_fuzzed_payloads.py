@@ -84,14 +84,8 @@ def fuzz(examples: tuple[Operator, ...], n: int, seed: int) -> int:
 
 @pytest.mark.every(3)
 @pytest.mark.parametrize("examples", CLASSES)
-def test_five_hundred_fuzzed_payloads(examples):
-    assert fuzz(examples, 500, seed=1) < 500
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("examples", CLASSES)
-def test_ten_thousand_fuzzed_payloads(examples):
-    assert fuzz(examples, 10_000, seed=1) < 10_000
+def test_two_thousand_fuzzed_payloads(examples):
+    assert fuzz(examples, 2000, seed=1) < 2000
 
 
 @pytest.mark.slow

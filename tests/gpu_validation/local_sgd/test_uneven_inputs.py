@@ -111,9 +111,15 @@ def test_real_ranks_do_what_simulated_ones_do(name):
     check_alike(SETTINGS[name])
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("steps", [STEPS, (7, 7, 7), (0, 0, 4), (6, 3, 9)])
-@pytest.mark.parametrize("name", SETTINGS)
+def leaving():
+    """Every setting with the usual numbers of steps and with one of the others in turn; nightly with all."""
+    for row, name in enumerate(SETTINGS):
+        for column, steps in enumerate([(7, 7, 7), (0, 0, 4), (6, 3, 9), STEPS]):
+            tier = pytest.mark.thorough if steps == STEPS or row % 3 == column else pytest.mark.slow
+            yield pytest.param(name, steps, marks=tier)
+
+
+@pytest.mark.parametrize(("name", "steps"), list(leaving()))
 def test_real_ranks_do_what_simulated_ones_do_whoever_leaves_when(name, steps):
     check_alike(SETTINGS[name], [max(count, 1) for count in steps] if name == "adaptive" else steps)
 

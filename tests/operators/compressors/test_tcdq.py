@@ -144,8 +144,13 @@ def test_slowly_varying_scales_are_learnt_from_decoded_values():
     assert 8 * (sent[0] - sent[1]) / d > 0.3
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("operator", [*TCDQ.examples(), TCDQ(omega=0.1, states=256)], ids=repr)
+@pytest.mark.parametrize(
+    "operator",
+    [
+        pytest.param(op, id=repr(op), marks=pytest.mark.slow if op.omega in (0.004, 9.0) else pytest.mark.thorough)
+        for op in (*TCDQ.examples(), TCDQ(omega=0.1, states=256))
+    ],
+)
 def test_laws_hold(operator):
     budget = Budget(bias=0.25, draws=60, evaluations=64, sizes=(1, 65), drawn_sizes=(65,), drawn=1, search=2).untimed()
     report = check(operator, budget=budget, seed=8)

@@ -8,6 +8,7 @@ from operators import QSGD, Operator, TopK, all_operators
 from operators.laws import Budget, check
 
 EXAMPLES = [op for cls in all_operators().values() for op in cls.examples()]
+FIRST = {type(op): op for op in reversed(EXAMPLES)}
 LAWS = ("sure-contraction", "projection", "unbiasedness", "distortion", "constant-reached")
 STANDARD, DEEP = (replace(budget, shrinking=0).untimed() for budget in (Budget(), Budget.deep()))
 HARD = ("QUICFL(bits_per_coordinate=1)", "TCDQ(omega=9.0", "RandomisedSparseDithering(omega=4.0)", "Kashin(k=2")
@@ -26,8 +27,8 @@ def scaled(op: Operator, factor: float, beyond: int = 0) -> Operator:
 
 
 def tier(op):
-    """Quick for one unbiased operator and one contraction."""
-    if repr(op).startswith(HARD):
+    """Quick for one unbiased operator and one contraction; nightly for all but one example of every class."""
+    if repr(op).startswith(HARD) or op != FIRST[type(op)]:
         return [pytest.mark.slow]
     return [] if isinstance(op, (QSGD, TopK)) else [pytest.mark.thorough]
 
