@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 Result = TypeVar("Result")
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True)
@@ -231,22 +232,22 @@ class Study(ABC):
 
 
 def without_damaged(
-    use: Callable[[Sequence[Record]], Result], records: Sequence[Record]
-) -> tuple[Result | None, list[tuple[Record, Exception]]]:
+    use: Callable[[Sequence[Row]], Result], records: Sequence[Row]
+) -> tuple[Result | None, list[tuple[Row, Exception]]]:
     """Return what ``use`` makes of the records that it can read together, and the others, each with what was raised.
 
     Parameters
     ----------
     use : callable
         What reads the records, such as ``Study.judge``.
-    records : sequence of Record
+    records : sequence
         Records of a study.
     """
     result, error = _tried(use, records)
     if error is None:
         return result, []
-    left: list[Record] = []
-    damaged: list[tuple[Record, Exception]] = []
+    left: list[Row] = []
+    damaged: list[tuple[Row, Exception]] = []
     for record in records:
         others = [other for other in records if other is not record]
         _, error = _tried(use, [*left, record])
@@ -260,9 +261,7 @@ def without_damaged(
     return result, damaged
 
 
-def _tried(
-    use: Callable[[Sequence[Record]], Result], records: Sequence[Record]
-) -> tuple[Result | None, Exception | None]:
+def _tried(use: Callable[[Sequence[Row]], Result], records: Sequence[Row]) -> tuple[Result | None, Exception | None]:
     """Return what reading the records gives, or raises."""
     try:
         return use(records), None
