@@ -26,6 +26,19 @@ REWRITTEN = (
     "operators/rate.py",
     "operators/streamed.py",
     "operators/torch_ddp.py",
+    "gpu_validation/adapters",
+    "gpu_validation/cli.py",
+    "gpu_validation/distributed",
+    "gpu_validation/engines",
+    "gpu_validation/local_sgd",
+    "gpu_validation/network",
+    "gpu_validation/piloting",
+    "gpu_validation/records",
+    "gpu_validation/reporting",
+    "gpu_validation/telemetry",
+    "gpu_validation/timing",
+    "gpu_validation/verdicts",
+    "gpu_validation/workloads",
 )
 
 CLAUSE = re.compile(
@@ -38,6 +51,7 @@ BANNED = re.compile(
     r"likewise|\d+ bits? an? coordinate|be there fewer)\b|\bbits an? coordinate\b|\b\d+ an? rank\b|\bnothing is owed\b",
     re.IGNORECASE,
 )
+NAMED = re.compile(r"^\w+(?= : )", re.MULTILINE)  # a parameter's or field's own name is no word of the sentence
 
 
 def files(places=REWRITTEN):
@@ -100,7 +114,7 @@ def test_first_lines_are_sentences(place):
 def test_banned_words_are_not_used(place):
     wrong = []
     for path in files((place,)):
-        texts = [(name, text) for name, _, text in documented(path)] + list(raised(path))
+        texts = [(name, NAMED.sub("", text)) for name, _, text in documented(path)] + list(raised(path))
         wrong += [f"{name}: {match[0]}" for name, text in texts if (match := BANNED.search(text))]
     assert wrong == []
 

@@ -57,7 +57,7 @@ class Elastic(Mixing):
             raise ValueError(f"alpha must satisfy 0 < alpha < 2/(m + 1) = {2 / (m + 1):.6g}; got {self.alpha}")
 
     def zeta(self, m: int) -> float:
-        """Return the largest factor by which one averaging multiplies differences between models and anchor.
+        """Return the largest factor by which an averaging multiplies differences between models and anchor.
 
         Parameters
         ----------

@@ -38,7 +38,7 @@ class Gossip(Mixing):
 
     @property
     def zeta(self) -> float:
-        """The largest factor by which one mixing multiplies differences between models.
+        """The largest factor by which a mixing step multiplies differences between models.
 
         It enters ``bounds.theorems.cooperative``, which requires a symmetric W.
         """
