@@ -204,6 +204,10 @@ kappa = _row("kappa", r"\kappa", "condition number L/mu", "1", AT_LEAST_ONE)
 rho = _row("rho", r"\rho", "non-convexity: every Hessian is >= -rho", "1", NONNEGATIVE)
 R0 = _row("R0", "R_0", "distance from the start to a minimiser", "1", NONNEGATIVE)
 G = _row("G", "G", "root of the largest second moment of one worker's stochastic gradient", "1", NONNEGATIVE)
+hessian_lipschitz = _row("hessian_lipschitz", r"\mathcal Q", "Lipschitz constant of the Hessian of F", "1")
+kurtosis = _row(
+    "kurtosis", r"\kappa_4", "E|n|^4 <= kurtosis sigma2^2 for one worker's gradient noise n", "1", AT_LEAST_ONE
+)
 noise_growth = _row("noise_growth", r"\beta", "variance of one worker's gradient per |grad F|^2", "1", NONNEGATIVE)
 zeta = _row("zeta", r"\zeta", "second largest modulus of the eigenvalues of the mixing matrix", "1", UNIT_FROM_ZERO)
 heterogeneity = _row(

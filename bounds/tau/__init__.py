@@ -26,3 +26,5 @@ from .tau_smooth import TauSmooth as TauSmooth
 from .tau_smooth import tau_smooth as tau_smooth
 from .tau_star import TauStar as TauStar
 from .tau_star import tau_star as tau_star
+from .tau_third_order import TauThirdOrder as TauThirdOrder
+from .tau_third_order import tau_third_order as tau_third_order

@@ -84,7 +84,7 @@ def unique_minimiser(
     x = sp.Symbol(variable.name, positive=True)
     f = objective.subs(forward, simultaneous=True)
     slope, curvature = sp.simplify(f.diff(x)), sp.simplify(f.diff(x, 2))
-    if not (curvature.is_positive or sp.expand(curvature).is_positive):
+    if not any(form.is_positive for form in (curvature, sp.expand(curvature), sp.factor(curvature))):
         raise ProofFailed(f"cannot see that the second derivative {curvature} is positive")
     parts = [f, slope, curvature]
     if closed_form:
@@ -98,7 +98,7 @@ def unique_minimiser(
 
 def _single_root(slope: sp.Expr, x: sp.Symbol) -> sp.Expr:
     roots = sp.solve(slope, x)
-    if len(roots) != 1 or sp.simplify(slope.subs(x, roots[0])) != 0 or not roots[0].is_positive:
+    if len(roots) != 1 or sp.simplify(sp.factor(slope).subs(x, roots[0])) != 0 or not roots[0].is_positive:
         raise ProofFailed(f"expected one positive zero of {slope}; found {roots}")
     return roots[0]
 

@@ -48,6 +48,17 @@ from .pasgd_runtime import pasgd_runtime as pasgd_runtime
 from .pasgd_smooth import pasgd_smooth as pasgd_smooth
 from .pasgd_smooth_sharp import pasgd_smooth_sharp as pasgd_smooth_sharp
 from .pasgd_smooth_sharp_wall_clock import pasgd_smooth_sharp_wall_clock as pasgd_smooth_sharp_wall_clock
+from .pasgd_third_order import pasgd_third_order as pasgd_third_order
+from .pasgd_third_order import pasgd_third_order_any_noise as pasgd_third_order_any_noise
+from .pasgd_third_order import pasgd_third_order_convex as pasgd_third_order_convex
+from .pasgd_third_order import pasgd_third_order_convex_runtime as pasgd_third_order_convex_runtime
+from .pasgd_third_order import pasgd_third_order_convex_wall_clock as pasgd_third_order_convex_wall_clock
+from .pasgd_third_order import pasgd_third_order_runtime as pasgd_third_order_runtime
+from .pasgd_third_order import pasgd_third_order_strongly_convex as pasgd_third_order_strongly_convex
+from .pasgd_third_order import (
+    pasgd_third_order_strongly_convex_wall_clock as pasgd_third_order_strongly_convex_wall_clock,
+)
+from .pasgd_third_order import pasgd_third_order_wall_clock as pasgd_third_order_wall_clock
 from .pasgd_two_shot import pasgd_two_shot as pasgd_two_shot
 from .pasgd_two_shot_runtime import pasgd_two_shot_runtime as pasgd_two_shot_runtime
 from .pasgd_two_shot_wall_clock import pasgd_two_shot_wall_clock as pasgd_two_shot_wall_clock

@@ -49,6 +49,7 @@ DRAWS: dict[str, Draw] = {
     "kept": whole(12),
     "K": above(1, from_zero(log_spread(-3, 15))),
     "tau": above(1, from_zero(log_spread(-9, 6))),
+    "kurtosis": above(1, from_zero(log_spread(-15, 6))),
     "kappa": above(1, from_zero(log_spread(-15, 12))),
     "amplification": above(1, from_zero(log_spread(-15, 12))),
     "layer_load": above(1, from_zero(log_spread(-12, 6))),

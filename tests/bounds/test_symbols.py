@@ -34,6 +34,8 @@ EXPECTED = {
     "rho": ("1", "0 <= rho, finite", "non-convexity"),
     "R0": ("1", "0 <= R0, finite", "distance start minimiser"),
     "G": ("1", "0 <= G, finite", "root second moment stochastic gradient"),
+    "hessian_lipschitz": ("1", "0 < hessian_lipschitz, finite", "Lipschitz Hessian"),
+    "kurtosis": ("1", "1 <= kurtosis, finite", "E|n|^4 noise"),
     "noise_growth": ("1", "0 <= noise_growth, finite", "variance |grad F|^2"),
     "zeta": ("1", "0 <= zeta < 1", "second largest modulus"),
     "heterogeneity": ("1", "0 <= heterogeneity, finite", "root mean square grad F_i"),

@@ -15,6 +15,7 @@ from bounds.special.geometric_decay import GeometricDecay
 from bounds.special.log2_one_plus import Log2OnePlus
 from bounds.special.mean_growth import MeanGrowth
 from bounds.special.one_minus_power_of_two import OneMinusPowerOfTwo
+from bounds.special.pair_growth import PairGrowth
 from bounds.special.square_growth import SquareGrowth
 
 THEOREMS = {name: value for name, value in vars(theorems).items() if isinstance(value, Bound)}
@@ -42,7 +43,8 @@ def scaled(at, generator):
 def fifty_digits(expression, point):
     """The value by mpmath at 60 digits, the special functions replaced by their definitions."""
     x, y, n = sp.Wild("x"), sp.Wild("y"), sp.Wild("n")
-    plain = expression.replace(MeanGrowth(y, n), (((1 + y) ** n - 1) / y - n) / (n * y))
+    plain = expression.replace(PairGrowth(y, n), 2 * (MeanGrowth(y * (2 + y), n) - MeanGrowth(y, n)) / y)
+    plain = plain.replace(MeanGrowth(y, n), (((1 + y) ** n - 1) / y - n) / (n * y))
     plain = plain.replace(FusedDifference(n, x, y), n - x * y).replace(Log2OnePlus(x), sp.log(1 + x, 2))
     plain = plain.replace(GeometricDecay(x, y, n), (1 - x * y) ** n)
     plain = plain.replace(SquareGrowth(y, n), 2 * ((1 + y) ** n - 1 - n * y - n * (n - 1) / 2 * y**2) / y**3)
