@@ -66,13 +66,13 @@ def runtime(bound: Bound) -> Bound:
 
 def _in_rounds(example: Example) -> Example:
     """The same number of steps as a number of rounds."""
-    at = {name: value for name, value in example.at.items() if name != "K"}
-    tau_value = Fraction(at.setdefault("tau", 1))
-    return replace(example, at=at | {"inverse_rounds": tau_value / Fraction(example.at["K"])})
+    point = {name: value for name, value in example.at.items() if name != "K"}
+    tau_value = Fraction(point.setdefault("tau", 1))
+    return replace(example, at=point | {"inverse_rounds": tau_value / Fraction(example.at["K"])})
 
 
 def _in_time(example: Example) -> Example:
     """The same number of steps, each of 1 s, an averaging as long as a step of each round."""
-    at = {name: value for name, value in example.at.items() if name != "K"}
-    tau_value = Fraction(at.setdefault("tau", 1))
-    return replace(example, at=at | {"step_s": 1, "delay_s": tau_value, "time_s": 2 * Fraction(example.at["K"])})
+    point = {name: value for name, value in example.at.items() if name != "K"}
+    tau_value = Fraction(point.setdefault("tau", 1))
+    return replace(example, at=point | {"step_s": 1, "delay_s": tau_value, "time_s": 2 * Fraction(example.at["K"])})

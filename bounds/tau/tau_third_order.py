@@ -85,8 +85,8 @@ class ThirdOrderPrice:
     def _sum_of_third(self, n: int) -> Fraction | float:
         if self.growth == 0:
             return self.pairs * n * (n - 1) * (n - 2) / 3 + self.once * n * (n - 1) / 2
-        y, at = float(self.growth), max(n, 1)
-        paired, once = PairGrowth.kernel(y, at), MeanGrowth.kernel(y * (2 + y), at)
+        y, steps = float(self.growth), max(n, 1)
+        paired, once = PairGrowth.kernel(y, steps), MeanGrowth.kernel(y * (2 + y), steps)
         return n * (float(self.pairs) * float(paired) + float(self.once) * float(once))
 
     def _turn(self, n: int) -> int:
