@@ -69,7 +69,7 @@ def _not_along(known: Iterable[str], along: str | None) -> ValueError:
 
 
 def _labelled(result: Any, name: str, ax: Any) -> Any:
-    ax.set(xlabel=name, ylabel=f"{result.theorem} [{result.unit}]", title=result.statement.quantity)
+    ax.set(xlabel=name, ylabel=f"{result.theorem} [{result.unit}]", title=label_of(result.statement.quantity))
     return ax
 
 
@@ -99,8 +99,8 @@ def _plot_gap(result: Any, along: str | None, ax: Any) -> Any:
     ax = axes(ax)
     ax.semilogx(grid, [result.statement.function(nmse) for nmse in grid], label="limit")
     ax.plot([error] * 2, [arguments["bits"] - float(result), arguments["bits"]], ":", label="gap")
-    ax.plot([error], [arguments["bits"]], "o", label=arguments["operator"])
-    title = f"{arguments['operator']}: {float(result):.3g} bits from the limit"
+    ax.plot([error], [arguments["bits"]], "o", label=label_of(arguments["operator"]))
+    title = f"{label_of(arguments['operator'])}: {float(result):.3g} bits from the limit"
     ax.set(xlabel="nmse", ylabel="bits a coordinate", title=title)
     ax.legend(fontsize=7)
     return ax
@@ -138,8 +138,8 @@ def plot_ranking(costs: Mapping[str, tuple[float, float, float]], *, unit: str, 
     values, low, high = np.array(list(costs.values())[::-1]).reshape(-1, 3).T
     high = np.where(np.isfinite(high), high, values)
     ends = np.array([values - low, high - values]) if (low < high).any() else None
-    ax.barh(list(costs)[::-1], values, xerr=ends, capsize=3)
-    ax.set(xlabel=unit, title=title)
+    ax.barh([label_of(name) for name in costs][::-1], values, xerr=ends, capsize=3)
+    ax.set(xlabel=unit, title=label_of(title))
     return ax
 
 
@@ -153,10 +153,10 @@ def plot_curve(points: Sequence[tuple[str, float, float, float]], source: str, a
     """
     ax = axes(ax)
     for operator, bits, nmse, _ in points:
-        ax.semilogy([bits], [nmse], "o", label=operator)
+        ax.semilogy([bits], [nmse], "o", label=label_of(operator))
     limit = sorted((at_least, nmse) for _, _, nmse, at_least in points)
     ax.semilogy(*zip(*limit, strict=True), "k:", label="limit") if limit else None
-    ax.set(xlabel="bits a coordinate", ylabel="nmse", title=source)
+    ax.set(xlabel="bits a coordinate", ylabel="nmse", title=label_of(source))
     ax.legend(fontsize=7)
     return ax
 

@@ -21,7 +21,7 @@ from ..model.trivial import vacuous
 from ..numbers import real, whole
 from ..records import Answer, Answered, plain
 from .call import REQUIRED, Argument, Call, Coding, Command, Number, Route, Specification, Text
-from .shared import CODEC_PARTS
+from .shared import CODEC_PARTS, coordinates
 
 if TYPE_CHECKING:
     from operators import Operator
@@ -211,7 +211,7 @@ def allreduce(
 
     if exchange not in EXCHANGES:
         raise ValueError(f"exchange must be one of {', '.join(EXCHANGES)}; got {exchange!r}: choose one of them")
-    dimension, workers = whole("d", d), whole("m", m)
+    dimension, workers = coordinates(d), whole("m", m)
     if workers < 2:
         raise ValueError(f"m must satisfy m >= 2; got m = {workers}: nothing is exchanged by one worker")
     has_link = bandwidth_bit_per_s is not None or latency_s is not None

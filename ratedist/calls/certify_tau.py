@@ -64,12 +64,18 @@ class CertifiedTau(Answered):
         """Return the number of local steps with the least certified worst case."""
         every = "every step" if self.tau == 1 else f"every {self.tau} steps"
         proved = "proved minimax optimal" if self.is_minimax else "least certified bound"
+        best = next(row for row in self.rows if row["tau"] == self.tau)
+        empty = {row["value"] for row in self.missing if row["tau"] == self.tau}
+        if not self.is_minimax and "least" in best and {"published", "sharp", "certified"} <= empty:
+            verdict = f"No tau has a rank at eta = {self.eta:g}: no upper bound is better than the start."
+        else:
+            verdict = f"Average {every} at eta = {self.eta:g}: {proved} of those tried."
         names = tuple(self.rows[0])
         rows = tuple(tuple(_cell(name, row[name]) for name in names) for row in self.rows)
         others = ", ".join(map(str, self.taus))
         lost = [f"{row['value']} at tau = {row['tau']}: {row['why']}" for row in self.missing]
         return Answer(
-            f"Average {every} at eta = {self.eta:g}: {proved} of those tried.",
+            verdict,
             {
                 "may turn": f"a better proof could choose among tau = {others}" if len(self.taus) > 1 else "",
                 "values": self.about,

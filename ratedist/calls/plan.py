@@ -27,7 +27,7 @@ from ..model.travel import DENSE_BITS
 from ..numbers import real, refusal, whole
 from .call import REQUIRED, Argument, Call, Coding, Command, Control, Measured, Number, Route, Text
 from .call import Specifications as Several
-from .shared import CLUSTER, CLUSTER_EXAMPLE, CODEC_PARTS, MOST_PILOT_BYTES, SETTING, with_steps_of
+from .shared import CLUSTER, CLUSTER_EXAMPLE, CODEC_PARTS, MOST_PILOT_BYTES, SETTING, coordinates, with_steps_of
 
 if TYPE_CHECKING:
     from operators import Operator
@@ -172,7 +172,7 @@ def plan(
         return plan_of_pilot(measured, cluster, None if search else asked, _way(exchange))
     if d is None:
         raise ValueError("a plan needs d or a pilot; got neither: give d, the parameters, or what a pilot has measured")
-    dimension = whole("d", d)
+    dimension = coordinates(d)
     codecs = checked_codecs(codec)
     given = None if setting is None else properties([setting] if isinstance(setting, str) else setting)
     problem, assumed = problem_of(

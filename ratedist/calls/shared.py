@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..model.travel import DENSE_BITS
-from ..numbers import read
+from ..numbers import read, refusal, whole
 from .call import MOST_BYTES, REQUIRED, Argument, Control, Names, Number, Numbers, Text, Workers
 
 if TYPE_CHECKING:
@@ -102,7 +102,27 @@ BITS_OR_D = (
     Argument("bits", Numbers(), help="of one message; 0 counts latency alone"),
     Argument("d", Numbers(), help="parameters sent in binary32, instead of bits"),
 )
+MOST_COORDINATES = 2**62  # operators count in 64 bits
 SETTING = Argument("setting", Names(), help="what holds: refuse what needs more")
+
+
+def coordinates(d: Any) -> int:
+    """Return the length of vectors that operators encode.
+
+    Parameters
+    ----------
+    d : array_like
+        Number of coordinates.
+
+    Raises
+    ------
+    ValueError
+        Unless it is a whole number from 1 to 2^62.
+    """
+    count = whole("d", d)
+    if count > MOST_COORDINATES:
+        raise refusal("d", "d <= 2^62 where operators are asked", d)
+    return count
 
 
 def message_bits(cluster: Cluster, bits: Any, d: Any) -> str | np.ndarray:

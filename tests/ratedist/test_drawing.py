@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import ratedist as rd
+from ratedist.drawing import plot_curve, plot_ranking
 
 CLUSTER = rd.Cluster(workers=4, latency_s=0.1, step_s=0.1)
 PROBLEM = {"L": 1, "sigma2": 1, "eta": 0.05, "gap": 1, "time_s": 600}
@@ -85,3 +86,20 @@ def test_a_quantity_keeps_its_function_in_a_pickle():
             float(made)
         )
         assert "function" not in made.to_dict()
+
+
+def test_names_with_signs_of_formulas_are_drawn_as_they_are():
+    name = "_a$b=c\nd$"
+    ax = plot_ranking({name: (1.0, 1.0, 1.0)}, unit="s", title=name, ax=None)
+    ax.figure.canvas.draw()
+    assert [label.get_text() for label in ax.get_yticklabels()] == [r" _a\$b=c d\$"] == [ax.get_title()]
+    measured = plot_curve([(name, 1.0, 0.5, 0.5)], name, None)
+    measured.figure.canvas.draw()
+    assert measured.get_legend().get_texts()[0].get_text() == r" _a\$b=c d\$"
+
+
+def test_the_gap_of_a_function_with_a_strange_name_is_drawn():
+    found = rd.gap(rd.own(lambda x: x.sign(), bits=8, name="a$b=c$d"), X)
+    ax = found.plot()
+    ax.figure.canvas.draw()
+    assert r"a\$b=c\$d" in ax.get_title()

@@ -54,3 +54,20 @@ def test_a_certified_worst_case_above_the_start():
     assert said == {(tau, name) for tau, name, value in values if value >= 2}
     assert (8, "certified") in said
     assert found.tau == 2 or (found.tau, "certified") not in said
+
+
+def test_no_tau_leads_where_every_bound_is_above_the_start():
+    asked = {"delay_s": 10, "gap": 1, "sigma2": 1e6, "eta": 0.05, "workers": 4, "taus": (4, 8)}
+    verdict = rd.certify_tau(**asked, time_s=1e4).answer().verdict
+    assert "No tau has a rank" in verdict
+    asked["sigma2"] = 1
+    assert rd.certify_tau(**asked, time_s=1e4).answer().verdict.startswith("Average every")
+
+
+@pytest.mark.parametrize("d", ["4611686018427387905", "1e19", "1e100"])
+@pytest.mark.parametrize("operator", ["qsgd:4", "identity", "tcdq:omega=1"])
+def test_a_length_beyond_64_bits_is_refused_where_operators_are_asked(d, operator):
+    with pytest.raises(ValueError, match=r"d must satisfy d <= "):
+        rd.allreduce(d=d, m=8, operator=operator)
+    with pytest.raises(ValueError, match=r"d must satisfy d <= "):
+        rd.plan(d=d, cluster=CLUSTER, operators=[operator], codec="free", target=0.1)
