@@ -12,6 +12,7 @@ from typing import Any
 WIDTH, LEAST_WIDTH = 80, 40
 MOST_LINES = 12  # beside the tables
 LABEL = 14  # characters of a label
+SHORTEST_NAME, LEAST_WORDS = 8, 20  # characters of a table's first and of a wrapped last column
 INDENT = "  "
 FIXED = re.compile(r"(?<=\d) (?=\d{3}\b)")  # between the digits of one number
 GLUE = "\N{NO-BREAK SPACE}"  # textwrap breaks no line there
@@ -47,12 +48,17 @@ class Table:
     def lines(self, width: int) -> list[str]:
         """Return the lines of the table; a name too long for its column stands on a line of its own.
 
+        Words in the last column go on in further lines.
+
         Parameters
         ----------
         width : int
             Characters of a line.
         """
         rest = [max(len(row[place]) for row in (self.columns, *self.rows)) for place in range(1, len(self.columns))]
+        if self.columns[-1] in self.left:
+            taken = len(INDENT) + SHORTEST_NAME + sum(rest[:-1]) + 2 * len(rest)
+            rest[-1] = min(rest[-1], max(LEAST_WORDS, width - taken))
         free = width - len(INDENT) - sum(each + 2 for each in rest)
         longest = max(len(row[0]) for row in (self.columns, *self.rows))
         first = min(longest, max(free, len(self.columns[0]), 1))
@@ -62,11 +68,16 @@ class Table:
             if len(name) > first:
                 lines.append(f"{INDENT}{name}")
                 name = ""
+            more: list[str] = []
+            if self.columns[-1] in self.left:
+                cells[-1], *more = textwrap.wrap(cells[-1], rest[-1]) or [""]
             parts = [
                 cell.ljust(size) if column in self.left else cell.rjust(size)
                 for column, cell, size in zip(self.columns[1:], cells, rest, strict=True)
             ]
             lines.append((INDENT + "  ".join((name.ljust(first), *parts))).rstrip())
+            before = len(INDENT) + first + 2 + sum(each + 2 for each in rest[:-1])
+            lines += [" " * before + words for words in more]
         return lines + _wrapped(self.note, width, INDENT, INDENT)
 
     def to_dict(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from bounds.theorems import pasgd_iterations
 from ratedist.cli import main
 from ratedist.records import Answer, Table
 
-from .model.test_pilot_plan import noisy
+from .model.test_pilot_plan import asked_of, flat, noisy, pilot_on, problem
 
 CALLS = (
     "bits --d 1e9 --omega 1",
@@ -279,6 +279,26 @@ def test_a_plan_turns_at_the_bandwidth_that_is_said(goal, bandwidth):
     outside, inside = (1.02, 1 / 1.02) if turn["side"] == "above" else (1 / 1.02, 1.02)
     assert plan(outside * turn["bit_per_s"]).best.operator == turn["rival"] != here.best.operator
     assert plan(inside * turn["bit_per_s"]).best.operator == here.best.operator
+
+
+@pytest.mark.parametrize("bandwidth", [1e7, 1e9])
+def test_a_plan_by_a_pilot_turns_where_the_predicted_times_are_equal(bandwidth):
+    pilot, cluster = pilot_on(problem("even")), flat(bandwidth)
+    plan = rd.plan(pilot=pilot, cluster=cluster)
+    assert plan.turns
+
+    def time_of(choice, bit_per_s):
+        way = "gather" if choice.exchange == "sum" else choice.exchange
+        operator = None if choice.operator == "binary32" else choice.operator
+        found = pilot.predict(flat(bit_per_s), operator=operator, exchange=way, **asked_of(choice))
+        return found.seconds_per_step.value / found.progress_per_step.value
+
+    for turn in plan.turns:
+        rival = next(choice for choice in plan.shown if choice.operator == turn["rival"])
+        outside, inside = (1.02, 1 / 1.02) if turn["side"] == "above" else (1 / 1.02, 1.02)
+        at = turn["bit_per_s"]
+        assert time_of(rival, outside * at) < time_of(plan.best, outside * at)
+        assert time_of(plan.best, inside * at) <= time_of(rival, inside * at)
 
 
 def test_the_rescaling_of_the_rate_is_that_of_theorem_1():
