@@ -239,10 +239,6 @@ def specification(operator: Operator | Summed) -> str:
     It has the name, the first field and all other fields that differ from their defaults.  An outside operator that no
     package announces is named by its module.
 
-    Of what is summed on the way, the text for ``parse_summed``.
-
-    An operator from outside that no package announces is named by its module.
-
     Parameters
     ----------
     operator : Operator or Summed

@@ -11,7 +11,10 @@ ROOT = Path(__file__).parents[1]
 
 # Files and folders that were rewritten by hand.  Add yours when it is done.
 REWRITTEN = (
+    "operators/aggregate",
+    "operators/combinators",
     "operators/compressors",
+    "operators/feedback",
     "operators/catalogue.py",
     "operators/equal_bits.py",
     "operators/fingerprint.py",

@@ -1,1 +1,1 @@
-"""Merge the messages of n workers into one, one method a file."""
+"""Aggregation methods: merge the messages of n workers into one, one method per file."""

@@ -1,4 +1,4 @@
-"""The contract of a merger: n messages of the workers in, one message for all of them out."""
+"""Aggregation: n messages of the workers in, one message for all of them out."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Topology = Literal["star", "tree"]
 
 
 class Aggregate(Fields, ABC):
-    """What the workers send, how it is merged, what they receive; subclasses are frozen, final dataclasses.
+    """The workers' messages, their merging and the result; subclasses are frozen, final dataclasses.
 
-    Each worker sends ``uplink.encode(x, key=its own key)``; ``merge`` gives one message, which everybody decodes
-    with ``downlink`` and the key ``server_key(keys)``.  Workers are ordered by their place in the sequence, and a
-    merge depends on nothing else.
+    Each worker sends ``uplink.encode(x, key=its own key)``.  ``merge`` returns one message, which every worker decodes
+    with ``downlink`` and the key ``server_key(keys)``.  Workers are ordered by their place in the sequence, and a merge
+    depends on nothing else.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Aggregate(Fields, ABC):
 
     Notes
     -----
-    A merger for exactly n workers has an attribute ``workers`` = n; the laws then try no other number.
+    A method for exactly n workers has an attribute ``workers`` = n; the laws then test this number only.
     """
 
     name: ClassVar[str]
@@ -45,21 +45,21 @@ class Aggregate(Fields, ABC):
     @property
     @abstractmethod
     def uplink(self) -> Operator:
-        """The operator of the workers' messages."""
+        """Operator of the workers' messages."""
 
     @property
     @abstractmethod
     def downlink(self) -> Operator:
-        """The operator of the merged message."""
+        """Operator of the merged message."""
 
     @abstractmethod
     def merge(self, messages: Sequence[Message], *, d: int, keys: Sequence[Key]) -> Message:
-        """Return one message from n >= 1, in the order of the workers;
+        """Merge n >= 1 messages, in the order of the workers, into one.
 
         Parameters
         ----------
         messages : sequence of Message
-            One message of every worker, in their order.
+            One message per worker, in their order.
         d : int
             Number of coordinates.
         keys : sequence of Key
@@ -74,7 +74,7 @@ class Aggregate(Fields, ABC):
         """
 
     def claim_mean(self, d: int, n: int) -> Claim:
-        """Return what the decoded merge promises about the mean of n vectors x_i.
+        """Return the claimed error of the decoded merge as an estimate of the mean of n vectors x_i.
 
         The constants multiply the mean energy ``(1/n) sum |x_i|^2`` and assume randomness that is independent between
         the workers.
@@ -91,33 +91,33 @@ class Aggregate(Fields, ABC):
     @classmethod
     @abstractmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return instances valid for every d >= 1 and n >= 1."""
+        """Return instances that are valid for every d >= 1 and n >= 1."""
 
     def decoded(self, messages: Sequence[Message], d: int, keys: Sequence[Key]) -> np.ndarray:
-        """Return the workers' vectors as the server sees them: float32 array, shape (n, d).
+        """Return the decoded vectors of the workers: float32 array, shape (n, d).
 
         Parameters
         ----------
         messages : sequence of Message
-            One message of every worker, in their order.
+            One message per worker, in their order.
         d : int
             Number of coordinates.
         keys : sequence of Key
-            One stream for each worker.
+            One stream per worker.
         """
         check(messages, keys)
         require_memory(d)
         return np.stack([self.uplink.decode(m, d=d, key=k).numpy() for m, k in zip(messages, keys, strict=True)])
 
     def round(self, vectors: Sequence[torch.Tensor], *, keys: Sequence[Key]) -> torch.Tensor:
-        """Encode at every worker, merge, decode: float32 tensor, shape (d,).
+        """Encode at every worker, merge and decode: float32 tensor, shape (d,).
 
         Parameters
         ----------
         vectors : sequence of tensor
-            One vector of every worker, shape (n, d).
+            One vector per worker, shape (n, d).
         keys : sequence of Key
-            One stream for each worker.
+            One stream per worker.
         """
         rows = rows_of(vectors)
         messages = [self.uplink.encode(x, key=k) for x, k in zip(rows, keys, strict=True)]
@@ -126,7 +126,7 @@ class Aggregate(Fields, ABC):
 
 
 def server_key(keys: Sequence[Key]) -> Key:
-    """Return the stream of the merger: shared by all ranks, independent of every worker's."""
+    """Return the stream of the server: shared by all ranks, independent of every worker's."""
     return keys[0].shared().fold_in(0)
 
 

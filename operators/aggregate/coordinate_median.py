@@ -1,4 +1,4 @@
-"""The median of the workers, coordinate by coordinate."""
+"""Coordinate-wise median over the workers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class CoordinateMedian(Aggregate):
     Parameters
     ----------
     operator : Operator, optional
-        Of the workers.  Every coordinate of the result lies between honest values as long as fewer than half of the
+        Operator of the workers.  Every coordinate of the result lies between honest values while fewer than half of the
         workers are faulty (Yin et al. 2018).  The downlink is exact.
     """
 
@@ -34,20 +34,19 @@ class CoordinateMedian(Aggregate):
 
     @property
     def uplink(self) -> Operator:
-        """The workers' operator."""
+        """Operator of the workers."""
         return self.operator
 
     @property
     def downlink(self) -> Operator:
-        """Binary32."""
+        """Exact binary32."""
         return Identity()
 
     def merge(self, messages: Sequence[Message], *, d: int, keys: Sequence[Key]) -> Message:
-        """Return the medians."""
+        """Return the message of the medians."""
         median = np.median(self.decoded(messages, d, keys).astype(np.float64), axis=0)
         return self.downlink.encode(torch.from_numpy(median), key=server_key(keys))
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return exact messages."""
         return (cls(),)

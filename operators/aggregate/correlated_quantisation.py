@@ -1,4 +1,4 @@
-"""Correlated quantisation: workers round alike numbers in different directions, so that the mean is nearly exact."""
+"""Correlated quantisation: workers round equal numbers in different directions, so that errors cancel in the mean."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from ..operator import Operator, Size
 from ..random import bits32
 from .aggregate import Aggregate, check, server_key
 
-_TILE = 1 << 14  # coordinates whose shared words are drawn at once
-_PERMUTATIONS = 1  # the fold of the shared stream; 0 is the server's
+_TILE = 1 << 14  # coordinates per draw of shared words
+_PERMUTATIONS = 1  # fold of the shared stream; 0 is the server's
 
 
 @jit
 def _thresholds(shared, n, place, out):
-    """Replace own words g by (rank 2^32 + g)/n, rank that of shared word ``place`` among the n of a coordinate."""
+    """Replace own words g by (rank 2^32 + g)/n, with the rank of shared word ``place`` among the n of a coordinate."""
     for c in range(out.size):
         word, rank = shared[c * n + place], np.uint64(0)
         for j in range(n):
@@ -37,22 +37,19 @@ def _thresholds(shared, n, place, out):
 
 @dataclass(frozen=True)
 class CorrelatedKLevel(Operator):
-    """What worker ``key.rank`` modulo ``workers`` sends: ``KLevel``, its rounding correlated with the others'.
+    """``KLevel`` with rounding that is correlated between ranks; worker number ``key.rank`` modulo ``workers``.
+
+    Each message is one of an unbiased ``KLevel`` with k levels.  The words of all ranks must differ and depend on each
+    other.
 
     Parameters
     ----------
     x
-        As KLevel, of which this is one by itself.  The words of all ranks are meant to differ and to depend on each
-        other.
-    bits : bits
-        As KLevel, of which this is one by itself.  The words of all ranks are meant to differ and to depend on each
-        other.
-    claim
-        As KLevel, of which this is one by itself.  The words of all ranks are meant to differ and to depend on each
-        other.
+        Float tensor, shape (d,).
     k : int
-        As KLevel, of which this is one by itself.  The words of all ranks are meant to differ and to depend on each
-        other.
+        Number of levels, 2 .. 65536.
+    workers : int
+        Number n of workers.
 
     Raises
     ------
@@ -69,24 +66,23 @@ class CorrelatedKLevel(Operator):
     ranks_agree = True
 
     def claim(self, d: int) -> Unbiased:
-        """Return that of KLevel."""
+        """Return the claim of KLevel."""
         return KLevel(self.k).claim(d)
 
     def witness(self, d: int) -> np.ndarray:
-        """Return that of KLevel."""
+        """Return the witness of KLevel."""
         return KLevel(self.k).witness(d)
 
     def bits(self, d: int) -> Size:
-        """Return that of KLevel."""
+        """Return the bits of KLevel."""
         return KLevel(self.k).bits(d)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return one bit among five workers; sixteen levels among three."""
         return cls(2, 5), cls(16, 3)
 
     def words(self, key: Key, d: int) -> np.ndarray:
-        """Return uniform words, shape (d,): of n = ``workers`` consecutive ranks one lies in each n-th of the range."""
+        """Return uniform words, shape (d,); n consecutive ranks have one word in each n-th of the range."""
         if key.rank is None:
             raise ValueError("correlated quantisation needs the worker's rank in the key; got rank = None")
         n, out = self.workers, bits32(key, d).copy()
@@ -105,12 +101,12 @@ class CorrelatedKLevel(Operator):
 
 @dataclass(frozen=True)
 class CorrelatedQuantisation(Aggregate):
-    """Each of exactly ``workers`` = n workers sends k levels; worker i rounds up where U_i >= 1 - r_i.
+    """Round up at worker i where U_i >= 1 - r_i, with stratified U_i; exactly ``workers`` = n workers send k levels.
 
     Parameters
     ----------
     k : int, optional
-        Levels, as KLevel.
+        Number of levels, 2 .. 65536.
     workers : int, optional
         n >= 1; their keys differ in the rank alone, and the ranks modulo n must be 0, ..., n - 1.
 
@@ -144,21 +140,21 @@ class CorrelatedQuantisation(Aggregate):
 
     @property
     def uplink(self) -> Operator:
-        """k levels with correlated rounding."""
+        """Operator of k levels with correlated rounding."""
         return CorrelatedKLevel(self.k, self.workers)
 
     @property
     def downlink(self) -> Operator:
-        """Binary32."""
+        """Exact binary32."""
         return Identity()
 
     def merge(self, messages: Sequence[Message], *, d: int, keys: Sequence[Key]) -> Message:
-        """Return the mean; the sum runs in the order of the workers.
+        """Return the message of the mean, summed in the order of the workers.
 
         Raises
         ------
         ValueError
-            Unless there is one message of each worker, of one round.
+            Unless there is one message per worker, all of one round.
         """
         check(messages, keys)
         places = {key.rank % self.workers for key in keys if key.rank is not None}
@@ -177,18 +173,18 @@ class CorrelatedQuantisation(Aggregate):
         return self.downlink.encode(torch.from_numpy(total / self.workers), key=server_key(keys))
 
     def claim_mean(self, d: int, n: int) -> Claim:
-        """Return omega/n for the n it is built for."""
+        """Return omega/n for n = ``workers``."""
         if n != self.workers:
             return NoClaim(f"it is built for exactly {self.workers} workers")
         return Unbiased(omega(self.k, d) / n)
 
     def claim_mean_at(self, vectors: Sequence[np.ndarray]) -> Unbiased:
-        """Return the exact variance of the mean of n vectors of shape (d,), over their mean energy, which is positive.
+        """Return the exact variance of the mean of n vectors, relative to their mean energy, which must be positive.
 
         Parameters
         ----------
         vectors : sequence of ndarray
-            One vector of every worker, shape (n, d).
+            One vector per worker, shape (n, d).
         """
         wide, n = np.stack(vectors).astype(np.float64), self.workers
         low, high = wide.min(axis=1, keepdims=True), wide.max(axis=1, keepdims=True)
@@ -205,5 +201,4 @@ class CorrelatedQuantisation(Aggregate):
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return one bit and four workers; sixteen levels and three; a single worker."""
         return cls(), cls(k=16, workers=3), cls(workers=1)

@@ -1,4 +1,4 @@
-"""Election coding: redundant gradient signs, voted twice, survive any b faulty workers."""
+"""Election coding: redundant gradient signs, voted twice, tolerate any b faulty workers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..random import bits32, uniform
 from .aggregate import Aggregate, server_key
 from .majority_vote import MajorityVote
 
-# Least total number of partitions held, by (n, b): the rows that are not full; the other rows are full.  Found by
+# Allocations of the smallest known total, by (n, b): the rows that are not full.  Found by
 # integer programming over multisets of subsets; ``tolerates`` proves that they work, not that none is smaller.
 MINIMAL: dict[tuple[int, int], tuple[tuple[int, ...], ...]] = {
     (5, 1): ((1,), (2, 3, 4)),
@@ -29,12 +29,13 @@ MINIMAL: dict[tuple[int, int], tuple[tuple[int, ...], ...]] = {
     (9, 2): ((1,), (2,), (3, 4, 5, 6, 7), (3, 4, 5, 6, 7, 8, 9)),
     (9, 3): ((1,), (2, 3, 4, 5, 6, 7, 8)),
 }
-LARGEST_EXHAUSTIVE = 21  # n for which 2^(n-1) sign patterns are enumerated
+LARGEST_EXHAUSTIVE = 21  # largest n for which 2^(n-1) sign patterns are enumerated
 
 
 def minimal_allocation(n: int, b: int) -> np.ndarray:
-    """Return 0-1 matrix G, shape (n, n), worker i holds partition j iff G[i, j] = 1, that tolerates any b faulty
-    workers.
+    """Return an allocation that tolerates any b faulty workers: 0-1 matrix G, shape (n, n).
+
+    Worker i holds partition j if G[i, j] = 1.
 
     n odd, 0 <= b <= (n-1)/2.  The known minimum for (n, b) in MINIMAL; otherwise (n+1)/2 + b full rows and one
     partition for each other worker, which always works (and is full replication, the only way, at b = (n-1)/2).
@@ -63,14 +64,14 @@ def _always(n: int, b: int) -> np.ndarray:
 
 
 def bernoulli_allocation(n: int, p: float, key: Key) -> np.ndarray:
-    """Return worker i holds partition i, and any other one with probability p, drawn from the key: shape (n, n)."""
+    """Return a random allocation, shape (n, n): partition i at worker i, every other one with probability p."""
     if not 0 <= p <= 1:
         raise ValueError(f"p must satisfy 0 <= p <= 1; got p = {p}")
     return ((uniform(key, n * n).reshape(n, n) < p) | np.eye(n, dtype=bool)).astype(np.int8)
 
 
 def tolerates(G: np.ndarray, b: int) -> bool:
-    """Return whether the final vote is right for every sign pattern and every behaviour of any b workers.
+    """Return whether the final vote is right for every sign pattern and any behaviour of b workers.
 
     Parameters
     ----------
@@ -101,12 +102,12 @@ def _patterns(n: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class ElectionCoding(Aggregate):
-    """Worker i sends the majority sign of the partitions it holds; the server returns the majority of workers.
+    """Vote twice: worker i sends the majority sign of its partitions, the server that of the workers.
 
     Parameters
     ----------
     b : int, optional
-        How many workers may lie, for the deterministic allocation ``minimal_allocation(n, b)``.
+        Number of faulty workers that ``minimal_allocation(n, b)`` tolerates.
     p : float or None, optional
         None, or the density of a Bernoulli allocation drawn from the shared key instead (Sohn et al. 2020).
 
@@ -133,14 +134,14 @@ class ElectionCoding(Aggregate):
         return SignSGD()
 
     def assign(self, n: int, *, key: Key) -> np.ndarray:
-        """Return the allocation of n partitions to n workers, shape (n, n);
+        """Return the allocation of n partitions to n workers, shape (n, n).
 
         Parameters
         ----------
         n : int
             Number of workers, and of partitions.
         key : Key
-            Of a Bernoulli allocation.
+            Key of a Bernoulli allocation.
 
         Notes
         -----
@@ -149,14 +150,14 @@ class ElectionCoding(Aggregate):
         return minimal_allocation(n, self.b) if self.p is None else bernoulli_allocation(n, self.p, key.shared())
 
     def local_vote(self, gradients: Sequence[torch.Tensor], held: np.ndarray, *, key: Key) -> Message:
-        """Return what an honest worker sends: the majority sign of the partitions with held[j] = 1.
+        """Return the message of an honest worker: the majority sign of its partitions, where held[j] = 1.
 
         Parameters
         ----------
         gradients : sequence of tensor
-            One vector for each partition, shape (n, d).
+            One vector per partition, shape (n, d).
         held : ndarray
-            Whether each partition is the worker's, shape (n,).
+            1 for the partitions of this worker, shape (n,).
         key : Key
             The worker's stream.
         """
@@ -167,18 +168,18 @@ class ElectionCoding(Aggregate):
         return self.uplink.encode(torch.from_numpy(total.astype(np.float32)), key=key)
 
     def merge(self, messages: Sequence[Message], *, d: int, keys: Sequence[Key]) -> Message:
-        """Return the majority of the workers."""
+        """Return the message of the majority of the workers."""
         return MajorityVote("random").merge(messages, d=d, keys=keys)
 
     def elect(self, gradients: Sequence[torch.Tensor], *, keys: Sequence[Key]) -> torch.Tensor:
-        """Return the whole round without faults: n partition gradients in, the elected signs out, float32, shape (d,).
+        """Run one round without faults; return the elected signs, float32, shape (d,).
 
         Parameters
         ----------
         gradients : sequence of tensor
-            One vector for each partition, shape (n, d).
+            One vector per partition, shape (n, d).
         keys : sequence of Key
-            One stream for each worker.
+            One stream per worker.
         """
         rows = rows_of(gradients)
         G = self.assign(len(keys), key=keys[0])
@@ -188,5 +189,4 @@ class ElectionCoding(Aggregate):
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return one liar; a Bernoulli allocation."""
         return cls(b=1), cls(p=0.2)

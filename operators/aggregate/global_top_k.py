@@ -1,4 +1,4 @@
-"""Global top-k: sparse messages added and cut again up a binary tree."""
+"""Global top-k: sparse messages added and cut to k along a binary tree."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .aggregate import Aggregate, check, server_key
 
 @dataclass(frozen=True)
 class GlobalTopK(Aggregate):
-    """Each worker sends its top k; pairs are added and cut to k, in a fixed binary tree; everybody gets the root.
+    """Send the top k of each worker, then add and cut pairs to k along a fixed binary tree.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class GlobalTopK(Aggregate):
     k : int or None, optional
         Number of coordinates that are kept; exactly one of the two is given.
     rule : {"conserving", "published"}, optional
-        What becomes of entries that do not reach the root. "published" (Shi et al. 2019): a worker keeps what it did
+        Treatment of entries that do not reach the root. "published" (Shi et al. 2019): a worker keeps what it did
         not select, and takes back the entries it selected outside the root's support.  An entry that an inner node
         dropped but whose position is in the root's support is lost. "conserving": a worker keeps what it did not
         select, and the node that drops an entry (the lower-numbered worker of the pair) adds it to its own residual:
@@ -74,18 +74,18 @@ class GlobalTopK(Aggregate):
     def exchange(
         self, residuals: Sequence[torch.Tensor], x: Sequence[torch.Tensor], *, keys: Sequence[Key]
     ) -> tuple[list[torch.Tensor], torch.Tensor]:
-        """Return one round with memory: (new residuals, result), float32 tensors of shape (d,).
+        """Run one round with memory; return (new residuals, result), float32 tensors of shape (d,).
 
         Worker i adds its residual to x[i], selects and sends; ``rule`` says what it keeps.
 
         Parameters
         ----------
         residuals : sequence of tensor
-            What each worker has kept back, shape (n, d).
+            Residual per worker, shape (n, d).
         x : sequence of tensor
-            One vector of every worker, shape (n, d).
+            One vector per worker, shape (n, d).
         keys : sequence of Key
-            One stream for each worker.
+            One stream per worker.
         """
         corrected = [r + v for r, v in zip(rows_of(residuals), rows_of(x), strict=True)]
         d = corrected[0].numel()
@@ -100,7 +100,7 @@ class GlobalTopK(Aggregate):
         return [w - s + b for w, s, b in zip(corrected, sent, returned, strict=True)], result
 
     def _climb(self, messages: Sequence[Message], d: int, keys: Sequence[Key]) -> tuple[Message, list[np.ndarray]]:
-        """Return (root message, what each worker dropped as a node, float32)."""
+        """Return the message of the root and the vectors that each worker dropped as a node, float32."""
         check(messages, keys)
         require_memory(d)
         nodes, dropped = list(messages), [np.zeros(d, np.float32) for _ in messages]
@@ -116,5 +116,4 @@ class GlobalTopK(Aggregate):
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return both rules."""
         return cls(fraction=0.01), cls(fraction=0.1, rule="published")

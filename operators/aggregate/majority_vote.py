@@ -1,4 +1,4 @@
-"""signSGD with majority vote, and the exact chance that the vote is wrong."""
+"""signSGD with majority vote, and the exact probability of a wrong vote."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Ties = Literal["positive", "negative", "random"]
 
 @dataclass(frozen=True)
 class MajorityVote(Aggregate):
-    """Every worker sends signs; the server returns the sign of their sum, coordinate by coordinate.
+    """Send signs from every worker; return the sign of their sum per coordinate.
 
     Parameters
     ----------
     ties : Ties, optional
-        What an even split gives: "positive" as sign(0) does everywhere else, "negative", or a fair coin from the
-        server's stream, one word a coordinate.
+        Result of a tie: "positive" as sign(0) everywhere else, "negative", or "random", a fair coin from the
+        server's stream, one word per coordinate.
 
     Notes
     -----
@@ -54,7 +54,7 @@ class MajorityVote(Aggregate):
         return SignSGD()
 
     def merge(self, messages: Sequence[Message], *, d: int, keys: Sequence[Key]) -> Message:
-        """Return the signs of the majority."""
+        """Return the message of the majority signs."""
         total = self.decoded(messages, d, keys).sum(axis=0)
         tied = total == 0
         if tied.any() and self.ties != "positive":
@@ -64,17 +64,16 @@ class MajorityVote(Aggregate):
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return the three tie rules."""
         return cls(), cls("negative"), cls("random")
 
 
 def wrong_vote_probability(right: Sequence[float], tie: float = 0.5) -> float:
-    """Return P(vote differs from the true sign) of independent workers, right with the given probabilities.
+    """Return the probability that a vote of independent workers differs from the true sign.
 
     Parameters
     ----------
     right : sequence of float
-        n probabilities (an adversary who negates has 1 minus an honest worker's).
+        Probability per worker that its sign is right; an adversary that negates has one minus an honest worker's.
     tie : float, optional
         Probability that an even split counts as wrong.  Exact convolution in float64, n^2 operations.
     """

@@ -1,4 +1,4 @@
-"""The mean of the decoded messages."""
+"""Mean of the decoded messages."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Mean(Aggregate):
     Parameters
     ----------
     operator : Operator, optional
-        Of the workers.
+        Operator of the workers.
     down : Operator, optional
-        Of the server; exact by default.
+        Operator of the server, exact by default.
 
     Notes
     -----
@@ -44,16 +44,16 @@ class Mean(Aggregate):
 
     @property
     def uplink(self) -> Operator:
-        """The workers' operator."""
+        """Operator of the workers."""
         return self.operator
 
     @property
     def downlink(self) -> Operator:
-        """The server's operator."""
+        """Operator of the server."""
         return self.down
 
     def merge(self, messages: Sequence[Message], *, d: int, keys: Sequence[Key]) -> Message:
-        """Return the encoded mean; the sum runs in the order of the workers."""
+        """Return the encoded mean, summed in the order of the workers."""
         rows, total = self.decoded(messages, d, keys), np.zeros(d)
         for row in rows:
             total += row
@@ -68,7 +68,7 @@ class Mean(Aggregate):
         up, down = self.operator.claim(d), self.down.claim(d)
         exact = not isinstance(down, NoClaim) and (down.omega if isinstance(down, Unbiased) else down.alpha) == 0
         if isinstance(up, NoClaim) or (exact is False and not isinstance(down, Unbiased)):
-            return NoClaim("one of the two operators promises nothing that adds up")
+            return NoClaim("one of the two operators makes no claim that can be combined")
         if isinstance(up, Unbiased):
             later = down.omega if isinstance(down, Unbiased) else 0.0
             return Unbiased(up.omega / n + later * (1 + up.omega / n), tight=up.tight and exact)
@@ -76,5 +76,4 @@ class Mean(Aggregate):
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return exact, quantised up, quantised both ways."""
         return cls(Identity()), cls(QSGD(levels=16)), cls(QSGD(levels=16), QSGD(levels=64))

@@ -1,4 +1,4 @@
-"""The mean without the extreme workers, coordinate by coordinate."""
+"""Coordinate-wise mean without the extreme workers."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .aggregate import Aggregate, server_key
 
 @dataclass(frozen=True)
 class TrimmedMean(Aggregate):
-    """Decode the n messages; per coordinate drop the b largest and b smallest, b = ceil(fraction n), and average.
+    """Drop the b largest and b smallest values per coordinate, b = ceil(fraction n), and average the others.
 
     Parameters
     ----------
     fraction : float, optional
         0 <= fraction < 1/2; at most b = floor((n - 1)/2) are dropped on each side, so that one remains.
     operator : Operator, optional
-        Of the workers.  Every coordinate of the result lies between honest values while at most b workers are faulty
+        Operator of the workers.  Every coordinate lies between honest values while at most b workers are faulty
         (Yin et al. 2018).  The downlink is exact.
     """
 
@@ -41,16 +41,16 @@ class TrimmedMean(Aggregate):
 
     @property
     def uplink(self) -> Operator:
-        """The workers' operator."""
+        """Operator of the workers."""
         return self.operator
 
     @property
     def downlink(self) -> Operator:
-        """Binary32."""
+        """Exact binary32."""
         return Identity()
 
     def dropped(self, n: int) -> int:
-        """Return how many of n workers are dropped on each side.
+        """Return the number of workers dropped on each side.
 
         Parameters
         ----------
@@ -60,7 +60,7 @@ class TrimmedMean(Aggregate):
         return min(int(np.ceil(self.fraction * n)), (n - 1) // 2)
 
     def merge(self, messages: Sequence[Message], *, d: int, keys: Sequence[Key]) -> Message:
-        """Return the trimmed means."""
+        """Return the message of the trimmed means."""
         rows = np.sort(self.decoded(messages, d, keys).astype(np.float64), axis=0)
         b = self.dropped(len(rows))
         mean = rows[b : len(rows) - b].mean(axis=0)
@@ -68,5 +68,4 @@ class TrimmedMean(Aggregate):
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return a tenth on each side; nothing."""
         return cls(0.1), cls(0.0)

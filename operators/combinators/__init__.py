@@ -1,1 +1,1 @@
-"""Make operators of other operators: one after the other, one for the rest of another, or one for every part."""
+"""Operators made of other operators: composed, induced, or applied to every layer."""

@@ -1,4 +1,4 @@
-"""One operator after another."""
+"""Composition of two operators."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .joint import FLAG_BITS, flag_field, prescale, shared_symmetries, unscale
 
 @dataclass(frozen=True)
 class Composition(Operator):
-    """Send the outer operator's message of the inner operator's result; decode it by the outer one alone.
+    """Send the outer operator's message of the inner operator's output; decode with the outer operator alone.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Composition(Operator):
     contractive with a + b (1 + sqrt(a))^2, since ``|y| <= (1 + sqrt(a))|x|`` in mean square; inner unbiased, outer
     contractive: (sqrt(b (1 + a)) + sqrt(a))^2; both contractive: (sqrt(b) (1 + sqrt(a)) + sqrt(a))^2, surely if both
     are; all by Minkowski's inequality, and only while below 1.  The outer message and one bit for a scale, see
-    ``joint.prescale``.  Raises what the two raise.
+    ``joint.prescale``.  Raises the errors of both operators.
     """
 
     outer: Operator = field(default_factory=QSGD)
@@ -52,21 +52,21 @@ class Composition(Operator):
 
     @property
     def randomness(self) -> Randomness:  # type: ignore[override]
-        """Shared if the outer one is: the inner one is never decoded."""
+        """Shared if the outer operator's is: the inner one is never decoded."""
         if self.outer.randomness == "shared":
             return "shared"
         return "none" if self.outer.randomness == self.inner.randomness == "none" else "private"
 
     @property
     def equivariant(self) -> frozenset[str]:  # type: ignore[override]
-        """What both share."""
+        """Symmetries of both operators."""
         return shared_symmetries(self.outer, self.inner)
 
     def claim(self, d: int) -> Claim:
-        """Return the composed constant, or none if it is not below 1."""
+        """Return the composed constant, or ``NoClaim`` if it is not below 1."""
         inner, outer = self.inner.claim(d), self.outer.claim(d)
         if isinstance(inner, NoClaim) or isinstance(outer, NoClaim):
-            return NoClaim("one of the two operators promises nothing")
+            return NoClaim("one of the two operators makes no claim")
         if isinstance(inner, Unbiased) and isinstance(outer, Unbiased):
             return Unbiased((1 + inner.omega) * (1 + outer.omega) - 1, tight=inner.tight and outer.tight)
         if isinstance(inner, Unbiased):
@@ -81,7 +81,7 @@ class Composition(Operator):
         return StrictlyContractive(alpha) if sure else Contractive(alpha)
 
     def bits(self, d: int) -> Size:
-        """Return the outer message, and the bit for the scale."""
+        """Return the size of the outer message and one bit for the scale."""
         size = self.outer.bits(d)
         if size.exact is not None:
             return Size.fixed(size.exact + FLAG_BITS)
@@ -90,9 +90,6 @@ class Composition(Operator):
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return random coordinates in stochastic levels; ternary numbers in powers of two; largest coordinates in
-        bf16.
-        """
         return (
             cls(QSGD(levels=4), RandomK(fraction=0.25)),
             cls(NaturalCompression(), TernGrad()),
@@ -107,6 +104,6 @@ class Composition(Operator):
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
         if bits < FLAG_BITS:
-            raise CorruptMessage("the message is empty")
+            raise CorruptMessage("the message must have at least 1 bit; got none")
         message, (flag, _) = split_messages(payload, bits, [bits - FLAG_BITS, FLAG_BITS])
         return unscale(self.outer._decode(*message, d, key and key.fold_in(1)), int(flag[0]))

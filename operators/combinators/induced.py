@@ -1,4 +1,4 @@
-"""The induced operator: a biased message and an unbiased one of what it left out."""
+"""Induced operator: a biased message and an unbiased one of its error."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Induced(Operator):
     Unbiased with omega = alpha omega_U where B is contractive with alpha (or unbiased with omega_B, in place of alpha),
     since ``E|U(r) - r|^2 <= omega_U |r|^2`` at r = x - B(x); equality for every x if both are tight (Horvath and
     Richtarik 2021).  Both messages, each after its length in Elias omega code where that varies; one bit for a scale,
-    see ``joint.prescale``.  Raises what the two raise.
+    see ``joint.prescale``.  Raises the errors of both operators.
     """
 
     biased: Operator = field(default_factory=lambda: TopK(fraction=0.1))
@@ -57,12 +57,12 @@ class Induced(Operator):
 
     @property
     def randomness(self) -> Randomness:  # type: ignore[override]
-        """Shared if either is."""
+        """Shared if either operator's is."""
         return joint_randomness(self.biased, self.unbiased)
 
     @property
     def equivariant(self) -> frozenset[str]:  # type: ignore[override]
-        """What both share."""
+        """Symmetries of both operators."""
         return shared_symmetries(self.biased, self.unbiased)
 
     def claim(self, d: int) -> Claim:
@@ -71,17 +71,16 @@ class Induced(Operator):
         if not isinstance(second, Unbiased):
             return NoClaim(f"{self.unbiased.name} is not unbiased, so neither is the sum")
         if isinstance(first, NoClaim):
-            return NoClaim(f"{self.biased.name} promises nothing about what it leaves out")
+            return NoClaim(f"{self.biased.name} makes no claim about its error")
         left = first.alpha if isinstance(first, Contractive) else first.omega
         return Unbiased(left * second.omega, tight=first.tight and second.tight)
 
     def bits(self, d: int) -> Size:
-        """Return both messages, and the bit for the scale."""
+        """Return the size of both messages and one bit for the scale."""
         return joined_size([self.biased.bits(d), self.unbiased.bits(d)])
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return largest coordinates and powers of two; signs and stochastic levels; largest and random coordinates."""
         return (
             cls(TopK(fraction=0.1), NaturalCompression()),
             cls(ScaledSign(), QSGD(levels=4, norm="max")),

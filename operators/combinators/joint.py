@@ -1,4 +1,4 @@
-"""What operators made of two operators share: sizes of joined messages, and a scale at which no part underflows."""
+"""Joined messages of two operators: their sizes, and a scale at which no part underflows."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ..operator import Operator, Randomness, Size
 from ..quantisers.scale import largest
 
 SMALL, LIFT = 2.0**-62, 64  # below SMALL, a vector is multiplied by 2^LIFT
-FLAG_BITS = 1  # that tells so
+FLAG_BITS = 1  # whether the vector was multiplied
 
 
 def prescale(x: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return (x, 0), or (2^64 x, 1) if ``max|x| < 2^-62``: then numbers down to ``2^-64 max|x|`` stay above 2^-126.
+    """Return (x, 0), or (2^64 x, 1) if ``max|x| < 2^-62``, so that small parts stay above 2^-126.
 
     Operators may send numbers below 2^-126 as zero, which is allowed for a whole vector, but not for a part of one
     that they get from another operator.
@@ -32,18 +32,18 @@ def flag_field(flag: int) -> tuple[np.ndarray, int]:
 
 
 def unscale(x: np.ndarray, flag: int) -> np.ndarray:
-    """Return the inverse of ``prescale``."""
+    """Invert ``prescale``."""
     return x * np.float32(2.0**-LIFT) if flag else x
 
 
 @lru_cache(maxsize=1024)
 def exact_bits(operator: Operator, d: int) -> int | None:
-    """Return ``operator.bits(d).exact``, remembered: other fields of a size may take a search."""
+    """Return ``operator.bits(d).exact``, cached: other entries of a size may need a search."""
     return operator.bits(d).exact
 
 
 def joined_size(sizes: Sequence[Size]) -> Size:
-    """Return the size of all messages in order, each preceded by its length if that is not exact, and of the flag."""
+    """Return the size of joined messages: a prefix for each one without an exact length, and the flag."""
     if all(size.exact is not None for size in sizes):
         return Size.fixed(FLAG_BITS + sum(size.exact or 0 for size in sizes))
     if any(size.worst_case is None for size in sizes):
@@ -56,11 +56,11 @@ def joined_size(sizes: Sequence[Size]) -> Size:
 
 
 def shared_symmetries(*operators: Operator) -> frozenset[str]:
-    """Return with what all of them commute."""
+    """Return the symmetries that all operators share."""
     return frozenset.intersection(*(operator.equivariant for operator in operators))
 
 
 def joint_randomness(*operators: Operator) -> Randomness:
-    """Return shared if one decoder needs its key, else private if one encoder draws, else none."""
+    """Return "shared" if a decoder needs its key, else "private" if an encoder draws, else "none"."""
     kinds = {operator.randomness for operator in operators}
     return "shared" if "shared" in kinds else "private" if "private" in kinds else "none"

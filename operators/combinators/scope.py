@@ -31,9 +31,9 @@ class LayerWise(Operator):
     Parameters
     ----------
     operator : Operator
-        Any.
+        Operator of every layer.
     sizes : tuple of int
-        Entries of each layer, in order; x has their sum.
+        Number of entries per layer, in order.
     """
 
     operator: Operator
@@ -47,24 +47,24 @@ class LayerWise(Operator):
 
     @property
     def randomness(self) -> Randomness:  # type: ignore[override]
-        """That of the operator."""
+        """Randomness of the operator."""
         return self.operator.randomness
 
     @classmethod
     def of(cls, operator: Operator, tensors: Iterable[torch.Tensor]) -> Self:
-        """Return the layers of a model: one for each tensor.
+        """Return the operator for the layers of a model, one per tensor.
 
         Parameters
         ----------
         operator : Operator
-            What each layer is compressed by.
+            Operator of every layer.
         tensors : iterable of tensor
             The tensors of a model.
         """
         return cls(operator, tuple(tensor.numel() for tensor in tensors))
 
     def parts(self, d: int) -> Sequence[int]:
-        """Return lengths of the parts, in order; they sum to d.
+        """Return the lengths of the parts, in order; their sum is d.
 
         Parameters
         ----------
@@ -74,22 +74,22 @@ class LayerWise(Operator):
         Raises
         ------
         ValueError
-            For another number than the layers hold.
+            If the layers do not have d entries in total.
         """
         if sum(self.sizes) != d:
-            raise ValueError(f"the layers hold {sum(self.sizes)} entries; got d = {d}")
+            raise ValueError(f"d must be the sum of the layer sizes, {sum(self.sizes)}; got d = {d}")
         return self.sizes
 
     def claim(self, d: int) -> Claim:
-        """Return the worst constant of any part."""
+        """Return the worst constant of all parts."""
         return combine_claims([self.operator.claim(n) for n in sorted(set(self.parts(d)))])
 
     def carried_bits(self, d: int) -> int:
-        """Return those of all parts."""
+        """Return the sum over all parts."""
         return sum(self.operator.carried_bits(n) for n in self.parts(d))
 
     def bits(self, d: int) -> Size:
-        """Return sums over the parts, with the length prefix of each part that needs one."""
+        """Return the sum over the parts, with a length prefix per part of varying length."""
         sizes = [(self.operator.bits(n), self.parts(d).count(n)) for n in sorted(set(self.parts(d)))]
         if all(size.exact is not None for size, _ in sizes):
             return Size.fixed(sum(count * (size.exact or 0) for size, count in sizes))
@@ -123,12 +123,14 @@ class LayerWise(Operator):
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return none: the layers belong to a model."""
+        """Return (): the layers belong to a model."""
         return ()
 
 
 def combine_claims(claims: Sequence[Claim]) -> Claim:
-    """Return what holds for a vector whose parts have these claims; equality for every x if all constants are equal.
+    """Combine the claims of the parts into one for the vector.
+
+    It is tight if all constants are equal and tight.
 
     Parameters
     ----------
@@ -150,7 +152,7 @@ def combine_claims(claims: Sequence[Claim]) -> Claim:
 
 
 def flatten(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Return all entries of a model's tensors in one vector, in order.
+    """Concatenate all entries of a model's tensors into one vector, in order.
 
     Parameters
     ----------

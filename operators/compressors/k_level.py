@@ -207,11 +207,6 @@ def quantise(x: np.ndarray, k: int, words: np.ndarray) -> tuple[float, float, np
         Finite float32, shape (d,).
     words : ndarray
         uint32, shape (d,).
-
-    Notes
-    -----
-    levels
-        uint32, shape (d,).
     """
     low, high = ends(x)
     levels = np.zeros(x.size, np.uint32)

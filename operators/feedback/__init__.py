@@ -1,1 +1,1 @@
-"""Remember around a compressor, one method a file: what the operator drops today is sent later."""
+"""Feedback methods: compressors with memory, one method per file. The part that a message drops is sent later."""

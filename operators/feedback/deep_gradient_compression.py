@@ -1,4 +1,4 @@
-"""Deep Gradient Compression: momentum, clipping and warm-up around top-k, without losing either."""
+"""Deep Gradient Compression: momentum, clipping and warm-up around top-k."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ class DeepGradientCompression(Feedback):
     Parameters
     ----------
     fraction : float, optional
-        Kept after the warm-up.
+        Share of the coordinates that are kept after the warm-up.
     momentum : float, optional
         m, 0 <= m < 1.
     clip : float or None, optional
-        None, or the largest norm of the whole gradient; with n workers each local gradient is clipped to clip/sqrt(n)
+        Largest norm of the whole gradient, or None.  With n workers each local gradient is clipped to clip/sqrt(n)
         before it is accumulated (local gradient clipping).
     workers : int, optional
-        n.
+        Number n of workers.
     warm_up : tuple of float, optional
         Fractions of the first stages, each ``stage`` messages long; () for none.
     stage : int, optional
-        Messages in each stage of the warm-up.
+        Number of messages per stage of the warm-up.
 
     Notes
     -----
@@ -70,7 +70,7 @@ class DeepGradientCompression(Feedback):
         return TopK(fraction=self.fraction)
 
     def operator_at(self, step: int) -> Operator:
-        """Return top-k of message number ``step``, counted from 0.
+        """Return top-k with the fraction of message number ``step``.
 
         Parameters
         ----------
@@ -81,21 +81,21 @@ class DeepGradientCompression(Feedback):
         return TopK(fraction=self.warm_up[stage]) if stage < len(self.warm_up) else self.operator
 
     def bits(self, d: int) -> Size:
-        """Return the longest message of any stage."""
+        """Return the size of the longest message of any stage."""
         sizes = [TopK(fraction=fraction).bits(d) for fraction in (*self.warm_up, self.fraction)]
         worst = max(size.worst_case or 0 for size in sizes)
         return Size(None, worst, worst)
 
     def init(self, d: int) -> State:
-        """Return the state at the start: no momentum, nothing accumulated, message 0."""
+        """Return the initial state: zero momentum, zero accumulator, message 0."""
         return {"u": torch.zeros(d), "v": torch.zeros(d), "step": torch.tensor(0)}
 
     def init_receiver(self, d: int) -> State:
-        """Return message 0."""
+        """Return the initial state: message 0."""
         return {"step": torch.tensor(0)}
 
     def encode(self, state: State, x: torch.Tensor, *, key: Key) -> tuple[State, Message]:
-        """Return accumulate and send the largest entries."""
+        """Accumulate the gradient and send the largest entries."""
         g = vector(x, state, "v")
         state = beside(state, g)
         if self.clip is not None:
@@ -109,11 +109,10 @@ class DeepGradientCompression(Feedback):
         return {"u": torch.where(sent, 0, u), "v": torch.where(sent, 0, v), "step": state["step"] + 1}, message
 
     def decode(self, state: State, message: Message, *, d: int, key: Key | None = None) -> tuple[State, torch.Tensor]:
-        """Return the sent entries."""
+        """Decode the transmitted entries."""
         decoded = self.operator_at(int(state["step"])).decode(message, d=d)
         return {"step": state["step"] + 1}, decoded
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return the paper's final sparsity; with clipping and its warm-up."""
         return cls(), cls(fraction=0.01, clip=1.0, workers=4, warm_up=WARM_UP, stage=2)

@@ -1,4 +1,4 @@
-"""DIANA: both ends learn a shift, and messages compress the difference to it."""
+"""DIANA: both ends track a shift, and messages compress the difference to it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class DIANA(Feedback):
     -----
     x is the gradient itself.  h + q is an unbiased estimate of x whatever h is.  On a constant x, ``E|h' - x|^2 <= (1 -
     2 alpha + alpha^2 (1 + omega)) |h - x|^2 <= (1 - alpha) |h - x|^2``, so the variance ``omega |h - x|^2`` vanishes,
-    where compressed gradients themselves keep theirs (Mishchenko et al. 2019).  Both ends start at h = 0 and add the
+    while the variance of compressed gradients stays (Mishchenko et al. 2019).  Both ends start at h = 0 and add the
     same decoded binary32 numbers in the same order, so their shifts are equal bit for bit. ``init`` raises ValueError
     for an operator that is not unbiased, or a larger alpha.
     """
@@ -57,19 +57,19 @@ class DIANA(Feedback):
         """
         claim = self.operator.claim(d)
         if not isinstance(claim, Unbiased):
-            raise ValueError(f"DIANA needs an unbiased operator; {self.operator} is not at d = {d}")
+            raise ValueError(f"the operator of DIANA must be unbiased at d = {d}; got {self.operator}")
         largest = 1 / (1 + claim.omega)
         if self.alpha is not None and self.alpha > largest:
             raise ValueError(f"alpha must satisfy alpha <= 1/(1 + omega) = {largest:.6g} at d = {d}; got {self.alpha}")
         return largest if self.alpha is None else self.alpha
 
     def init(self, d: int) -> State:
-        """Return the shift 0."""
+        """Return the initial state: shift 0."""
         self.rate(d)
         return {"shift": torch.zeros(d)}
 
     def init_receiver(self, d: int) -> State:
-        """Return the same shift as the sender's."""
+        """Return the initial state of the sender."""
         return self.init(d)
 
     def encode(self, state: State, x: torch.Tensor, *, key: Key) -> tuple[State, Message]:
@@ -81,12 +81,11 @@ class DIANA(Feedback):
         return state, message
 
     def decode(self, state: State, message: Message, *, d: int, key: Key | None = None) -> tuple[State, torch.Tensor]:
-        """Return the shift plus the decoded difference."""
+        """Decode the difference and add the shift."""
         difference = self.operator.decode(message, d=d, key=key)
         state = beside(state, difference)
         return {"shift": state["shift"] + self.rate(d) * difference}, state["shift"] + difference
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return random coordinates, stochastic levels, powers of two with a smaller alpha."""
         return cls(), cls(QSGD()), cls(NaturalCompression(), alpha=0.5)

@@ -1,4 +1,4 @@
-"""EF21: both ends keep an estimate, and messages compress the change."""
+"""EF21: both ends track an estimate, and messages compress the change."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class EF21(Feedback):
     operator : Operator, optional
         Contractive.  x is the gradient itself.  Both ends start at g = 0 and add the same decoded binary32 numbers in
         the same order, so their estimates are equal bit for bit.  On a constant x the error ``|g - x|^2`` shrinks by
-        the factor alpha a message (Richtarik et al. 2021).
+        the factor alpha per message (Richtarik et al. 2021).
     """
 
     operator: Operator = field(default_factory=lambda: TopK(fraction=0.01))
@@ -32,11 +32,11 @@ class EF21(Feedback):
     name = "ef21"
 
     def init(self, d: int) -> State:
-        """Return the estimate 0."""
+        """Return the initial state: estimate 0."""
         return {"estimate": torch.zeros(d)}
 
     def init_receiver(self, d: int) -> State:
-        """Return the same estimate as the sender's."""
+        """Return the initial state of the sender."""
         return self.init(d)
 
     def encode(self, state: State, x: torch.Tensor, *, key: Key) -> tuple[State, Message]:
@@ -48,12 +48,11 @@ class EF21(Feedback):
         return state, message
 
     def decode(self, state: State, message: Message, *, d: int, key: Key | None = None) -> tuple[State, torch.Tensor]:
-        """Return the new estimate."""
+        """Return the new state and the new estimate."""
         difference = self.operator.decode(message, d=d, key=key)
         estimate = beside(state, difference)["estimate"] + difference
         return {"estimate": estimate}, estimate
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return top-k and scaled sign."""
         return cls(TopK(fraction=0.01)), cls(ScaledSign())

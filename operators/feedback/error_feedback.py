@@ -1,4 +1,4 @@
-"""Error feedback: add to the next vector what the last message left out."""
+"""Error feedback: add the error of the last message to the next vector."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class ErrorFeedback(Feedback):
     Parameters
     ----------
     operator : Operator, optional
-        Any; convergence needs a contractive one.  x is the step itself (learning rate times gradient).
+        Any operator; convergence needs a contractive one.  x is the step itself (learning rate times gradient).
 
     Notes
     -----
-    The sum of all decoded vectors plus e is the sum of all inputs, up to binary32 rounding of e.  ``If E|x|^2 <= G^2``
+    The sum of all decoded vectors plus e is the sum of all inputs, up to binary32 rounding of e.  If ``E|x|^2 <= G^2``
     and ``E|C(p) - p|^2 <= alpha |p|^2``, then ``E|e|^2 <= 4 alpha/(1 - alpha)^2 G^2`` (Stich et al. 2018; Karimireddy
     et al. 2019).
     """
@@ -36,7 +36,7 @@ class ErrorFeedback(Feedback):
     name = "ef"
 
     def init(self, d: int) -> State:
-        """Return the state at the start: nothing is owed."""
+        """Return the initial state: residual 0."""
         return {"residual": torch.zeros(d)}
 
     def encode(self, state: State, x: torch.Tensor, *, key: Key) -> tuple[State, Message]:
@@ -48,10 +48,9 @@ class ErrorFeedback(Feedback):
         return {"residual": corrected - decoded}, message
 
     def decode(self, state: State, message: Message, *, d: int, key: Key | None = None) -> tuple[State, torch.Tensor]:
-        """Return the decoded message; the receiver remembers nothing."""
+        """Decode the message; the receiver has no state."""
         return state, self.operator.decode(message, d=d, key=key)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return EF-signSGD and top-k with memory."""
         return cls(ScaledSign()), cls(TopK(fraction=0.01))

@@ -1,4 +1,4 @@
-"""The contract of a compressor with memory: pure functions of a state that each end keeps for itself."""
+"""Compressors with memory: pure functions of a state at each end."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ State = Mapping[str, torch.Tensor]
 class Feedback(Fields, ABC):
     """A sender and a receiver of a sequence of vectors; subclasses are frozen, final dataclasses.
 
-    A state is a mapping of names to tensors: ``torch.save`` stores it and ``torch.load(weights_only=True)``
-    restores it.  No method changes the state it is given.  The sender's state starts as ``init(d)``, the
-    receiver's as ``init_receiver(d)``; a method whose receiver keeps nothing starts it empty.
+    A state is a mapping of names to tensors: ``torch.save`` stores it and ``torch.load(weights_only=True)`` restores
+    it.  No method changes its input state.  The sender starts with ``init(d)``, the receiver with ``init_receiver(d)``,
+    which is empty if the receiver needs no state.
 
     Attributes
     ----------
     name : str
         The catalogue name ("ef").
     operator : Operator
-        What compresses each message.
+        Operator that compresses each message.
     """
 
     name: ClassVar[str]
@@ -47,7 +47,7 @@ class Feedback(Fields, ABC):
         """
 
     def init_receiver(self, d: int) -> State:
-        """Return the receiver's state before its first message; empty unless the method needs one.
+        """Return the receiver's state before its first message; empty by default.
 
         Parameters
         ----------
@@ -58,29 +58,31 @@ class Feedback(Fields, ABC):
 
     @abstractmethod
     def encode(self, state: State, x: torch.Tensor, *, key: Key) -> tuple[State, Message]:
-        """Compress the next vector: (sender's new state, message).
+        """Compress the next vector; return (sender's new state, message).
 
         Parameters
         ----------
         state : State
-            What the method remembers.
+            State of this end.
         x : float tensor, shape (d,)
         key : Key
-            As for the operator; give every step another one.
+            Key of the message, different at every step.
 
         Notes
         -----
-        Raises what ``Operator.encode`` raises, and ValueError if x and the state differ in dimension.
+        Raises the errors of ``Operator.encode``, and ValueError if x and the state differ in dimension.
         """
 
     @abstractmethod
     def decode(self, state: State, message: Message, *, d: int, key: Key | None = None) -> tuple[State, torch.Tensor]:
-        """Rebuild: (receiver's new state, float32 tensor of shape (d,)).  Raises what ``Operator.decode`` raises.
+        """Decode a message; return (receiver's new state, float32 tensor of shape (d,)).
+
+        Raises the errors of ``Operator.decode``.
 
         Parameters
         ----------
         state : State
-            What the method remembers.
+            State of this end.
         message : Message
             A message of ``encode``.
         d : int
@@ -90,7 +92,7 @@ class Feedback(Fields, ABC):
         """
 
     def bits(self, d: int) -> Size:
-        """Return length of one message at dimension d.
+        """Return the length of one message at dimension d.
 
         Parameters
         ----------
@@ -100,7 +102,7 @@ class Feedback(Fields, ABC):
         return self.operator.bits(d)
 
     def carried_bits(self, d: int) -> int:
-        """Return how many bits of every message do not count, as for the operator.
+        """Return the bits per message that only serve a simulation and do not count.
 
         Parameters
         ----------
@@ -112,11 +114,11 @@ class Feedback(Fields, ABC):
     @classmethod
     @abstractmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return instances valid for every d >= 1."""
+        """Return instances that are valid for every d >= 1."""
 
 
 def vector(x: torch.Tensor, state: State, name: str) -> torch.Tensor:
-    """Return x as ``canonical_tensor`` does.
+    """Return x as a canonical tensor; check its length against the state's tensor ``name``.
 
     Raises
     ------
@@ -130,8 +132,8 @@ def vector(x: torch.Tensor, state: State, name: str) -> torch.Tensor:
 
 
 def beside(state: State, x: torch.Tensor) -> State:
-    """Return the state with its vectors on the device of x, copied only if they lie elsewhere; numbers stay.
+    """Move the vectors of a state to the device of x; scalars stay on the CPU.
 
-    A state begins on the CPU, and is from its first message on where the vectors are.
+    A state starts on the CPU and moves to the device of the vectors with its first message.
     """
     return {name: part.to(x.device) if part.ndim else part for name, part in state.items()}

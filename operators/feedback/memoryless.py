@@ -1,4 +1,4 @@
-"""An operator in the clothes of a feedback method, for code that treats both alike."""
+"""Adapter from Operator to the Feedback interface."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .feedback import Feedback, State
 
 @dataclass(frozen=True)
 class Memoryless(Feedback):
-    """The operator itself: nothing is remembered on either end.
+    """Feedback interface of an operator, without state at either end.
 
     Parameters
     ----------
     operator : Operator
-        Any.
+        Operator that compresses each message.
     """
 
     operator: Operator
@@ -28,7 +28,6 @@ class Memoryless(Feedback):
     name = "memoryless"
 
     def init(self, d: int) -> State:
-        """Return an empty state."""
         return {}
 
     def encode(self, state: State, x: torch.Tensor, *, key: Key) -> tuple[State, Message]:
@@ -36,12 +35,11 @@ class Memoryless(Feedback):
         return state, self.operator.encode(x, key=key)
 
     def decode(self, state: State, message: Message, *, d: int, key: Key | None = None) -> tuple[State, torch.Tensor]:
-        """Return the operator's reconstruction."""
+        """Decode with the operator."""
         return state, self.operator.decode(message, d=d, key=key)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return scaled signs."""
         from ..compressors.scaled_sign import ScaledSign
 
         return (cls(ScaledSign()),)

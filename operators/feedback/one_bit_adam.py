@@ -1,4 +1,4 @@
-"""1-bit Adam: exact gradients until the variance has settled, then one bit of momentum a coordinate."""
+"""1-bit Adam: exact gradients during a warm-up, then one bit of momentum per coordinate."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .feedback import Feedback, State, beside, vector
 
 @dataclass(frozen=True)
 class OneBitAdam(Feedback):
-    """After ``warm_up`` exact messages send C(b1 m + (1 - b1) x + e); both ends set m to what is decoded.
+    """Send C(b1 m + (1 - b1) x + e) after ``warm_up`` exact messages; both ends set m to the decoded vector.
 
     Parameters
     ----------
     warm_up : int, optional
-        Exact messages at the beginning.
+        Number of exact messages at the start, at least 1.
     operator : Operator, optional
         C, contractive.
     beta1 : float, optional
@@ -30,7 +30,7 @@ class OneBitAdam(Feedback):
     beta2 : float, optional
         b2 of the variance, in [0, 1).
     epsilon : float, optional
-        Positive floor of ``direction``.
+        Positive constant in the denominator of ``direction``.
 
     Raises
     ------
@@ -39,12 +39,12 @@ class OneBitAdam(Feedback):
 
     Notes
     -----
-    x is the gradient; what is decoded is the momentum m.  In the warm-up a message is x itself, and both ends do m <-
-    b1 m + (1 - b1) x and v <- b2 v + (1 - b2) x^2; afterwards v is frozen, and the sender keeps e <- b1 m + (1 - b1) x
-    + e - decoded.  There is no bias correction; where v is 0, epsilon alone divides (Tang et al. 2021).  Both ends
-    count the messages and compute alike, so m and v are equal bit for bit.  Several workers average the decoded momenta
-    and ``agree`` on them at both ends of each. 32 d bits a message in the warm-up, then those of the operator, d + 32
-    with ScaledSign.
+    x is the gradient; the decoded vector is the momentum m.  In the warm-up a message is x itself, and both ends set
+    m <- b1 m + (1 - b1) x and v <- b2 v + (1 - b2) x^2.  Afterwards v is frozen, and the sender keeps
+    e <- b1 m + (1 - b1) x + e - decoded.  There is no bias correction; where v is 0, only epsilon divides
+    (Tang et al. 2021).  Both ends do the same computation, so m and v are equal bit for bit.  Several workers average
+    the decoded momenta and pass them to ``agree`` at both ends.  A message has 32 d bits in the warm-up, then those of
+    the operator, d + 32 with ScaledSign.
     """
 
     warm_up: int = 100
@@ -57,17 +57,17 @@ class OneBitAdam(Feedback):
 
     def __post_init__(self) -> None:
         if self.warm_up < 1:
-            raise ValueError(f"warm_up must be at least 1, or there is no variance; got warm_up = {self.warm_up}")
+            raise ValueError(f"warm_up must be at least 1; got warm_up = {self.warm_up}: send one exact message")
         for name in ("beta1", "beta2"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} must satisfy 0 <= {name} < 1; got {name} = {getattr(self, name)}")
         if self.operator.carried_bits(1):
-            raise ValueError(f"{self.operator} only carries its output, and the warm-up does not: give a real operator")
+            raise ValueError(f"operator must have a wire format; got {self.operator}: take one of the catalogue")
         if not self.epsilon > 0:
             raise ValueError(f"epsilon must be positive; got epsilon = {self.epsilon}")
 
     def operator_at(self, step: int) -> Operator:
-        """Return what compresses message number ``step``, counted from 0.
+        """Return the operator of message number ``step``.
 
         Parameters
         ----------
@@ -77,21 +77,21 @@ class OneBitAdam(Feedback):
         return Identity() if step < self.warm_up else self.operator
 
     def bits(self, d: int) -> Size:
-        """Return the longest message of the two stages."""
+        """Return the size of the longest message of the two stages."""
         sizes = Identity().bits(d), self.operator.bits(d)
         worst = None if sizes[1].worst_case is None else max(size.worst_case or 0 for size in sizes)
         return Size(None, worst, worst)
 
     def init(self, d: int) -> State:
-        """Return the state at the start: no momentum, no variance, nothing owed, message 0."""
+        """Return the initial state: zero momentum, variance and residual, message 0."""
         return {**self.init_receiver(d), "error": torch.zeros(d)}
 
     def init_receiver(self, d: int) -> State:
-        """Return the same momentum, variance and count as the sender's."""
+        """Return the initial state without the residual."""
         return {"momentum": torch.zeros(d), "variance": torch.zeros(d), "step": torch.tensor(0)}
 
     def encode(self, state: State, x: torch.Tensor, *, key: Key) -> tuple[State, Message]:
-        """Send the gradient, or the momentum with what is owed."""
+        """Send the gradient in the warm-up, then the momentum plus the residual."""
         g, d = vector(x, state, "momentum"), state["momentum"].numel()
         state = beside(state, g)
         operator = self.operator_at(int(state["step"]))
@@ -105,7 +105,7 @@ class OneBitAdam(Feedback):
         return {**after, "error": corrected - momentum}, message
 
     def decode(self, state: State, message: Message, *, d: int, key: Key | None = None) -> tuple[State, torch.Tensor]:
-        """Return the momentum after this message."""
+        """Return the new state and the momentum after this message."""
         decoded = self.operator_at(int(state["step"])).decode(message, d=d, key=key)
         state = beside(state, decoded)
         m, v = decoded, state["variance"]
@@ -115,24 +115,24 @@ class OneBitAdam(Feedback):
         return {"momentum": m, "variance": v, "step": state["step"] + 1}, m
 
     def direction(self, state: State, momentum: torch.Tensor) -> torch.Tensor:
-        """Return adam's step but for the learning rate: momentum / (sqrt(v) + epsilon), shape (d,).
+        """Return Adam's step without the learning rate: momentum / (sqrt(v) + epsilon), shape (d,).
 
         Parameters
         ----------
         state : State
-            What the method remembers.
+            State of this end.
         momentum : tensor
             The momentum, shape (d,).
         """
         return momentum / (state["variance"].sqrt() + self.epsilon)
 
     def agree(self, state: State, momentum: torch.Tensor, variance: torch.Tensor | None = None) -> State:
-        """Return the state with the workers' average momentum, and in the warm-up their variance, in place of its own.
+        """Replace the momentum, and in the warm-up the variance, by the average of all workers.
 
         Parameters
         ----------
         state : State
-            What the method remembers.
+            State of this end.
         momentum : tensor
             The momentum, shape (d,).
         variance : tensor or None, optional
@@ -143,5 +143,4 @@ class OneBitAdam(Feedback):
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Return a warm-up of two messages, and one of a hundred."""
         return cls(warm_up=2), cls()

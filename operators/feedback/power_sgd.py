@@ -1,4 +1,4 @@
-"""PowerSGD: low rank factors whose power iteration goes on from message to message, with error feedback."""
+"""PowerSGD: low-rank factors with a warm-started power iteration and error feedback."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..quantisers.thin_products import unit_columns
 from ..random import normal
 from .feedback import Feedback, State, vector
 
-NUDGE = 0.01  # costs 1e-4 of the captured energy at most, and forgets an unlucky start in some hundred messages
+NUDGE = 0.01  # costs at most 1e-4 of the captured energy; removes a bad start within some hundred messages
 
 
 @dataclass(frozen=True)
@@ -30,21 +30,21 @@ class PowerSGD(Feedback):
     rank : int, optional
         r >= 1.
     shape : tuple of int or None, optional
-        (m, n) with m n = d, or None for a near-square matrix; see ``LowRank``, whose messages these are.  x is the step
+        (m, n) with m n = d, or None for a near-square matrix.  The messages are those of ``LowRank``.  x is the step
         itself (learning rate times gradient).
 
     Raises
     ------
     ValueError
-        As ``LowRank`` does.
+        For parameters that ``LowRank`` rejects.
 
     Notes
     -----
     Q is the warm start: over a slowly changing M the factors tend to the leading singular vectors.  Its columns are
-    kept at length 1, drawn anew where they are zero (at first, and where M had a smaller rank).  The warm start alone
-    contracts nothing: with M = diag(1, h) and Q = e_2, P stays e_2 and the error ``1/(1 + h^2) |M|^2`` for ever.  Error
-    feedback is therefore part of the method, and it does not suffice either: the residual then grows along e_1 without
-    end, because M e_2 stays along e_2.  So ``NUDGE`` times a fresh Gaussian direction is added to Q, which the grown
+    kept at length 1, redrawn where they are zero (at first, and where M had a smaller rank).  The warm start alone
+    contracts nothing: with M = diag(1, h) and Q = e_2, P stays e_2 and the error ``1/(1 + h^2) |M|^2`` stays.  Error
+    feedback is therefore part of the method.  It does not suffice either: the residual then grows along e_1 without
+    bound, because M e_2 stays along e_2.  So ``NUDGE`` times a new Gaussian direction is added to Q, which the grown
     residual turns towards itself.  The sum of all decoded vectors plus e is the sum of all inputs (Vogels et al. 2019,
     without the nudge). 32 r (m + n) bits.
     """
@@ -59,15 +59,15 @@ class PowerSGD(Feedback):
 
     @property
     def operator(self) -> LowRank:  # type: ignore[override]
-        """The stateless operator with the same messages."""
+        """Stateless operator with the same messages."""
         return LowRank(self.rank, self.shape)
 
     def init(self, d: int) -> State:
-        """Return the state at the start: nothing is owed, and no direction is known."""
+        """Return the initial state: zero residual, zero start."""
         return {"residual": torch.zeros(d), "start": torch.zeros(self.operator.matrix_shape(d)[1], self.rank)}
 
     def encode(self, state: State, x: torch.Tensor, *, key: Key) -> tuple[State, Message]:
-        """Return one power iteration on x plus the residual."""
+        """Send one power iteration on x plus the residual."""
         gradient = vector(x, state, "residual")
         corrected = gradient + state["residual"].to(gradient.device)
         flat, d, operator = canonical(corrected), corrected.numel(), self.operator
@@ -77,20 +77,19 @@ class PowerSGD(Feedback):
             p, q = operator.factors(flat, nudged(state["start"].double().numpy(), key))
             payload, bits = pack_values(np.concatenate([p.reshape(-1), q.reshape(-1)]))
             message = Message(torch.from_numpy(payload).to(corrected.device), bits)
-            start = torch.from_numpy(unit_columns(q.astype(np.float64)))  # of the host's step, and stays there
+            start = torch.from_numpy(unit_columns(q.astype(np.float64)))  # used by the step on the CPU
         return {"residual": corrected - operator.decode(message, d=d), "start": start}, message
 
     def decode(self, state: State, message: Message, *, d: int, key: Key | None = None) -> tuple[State, torch.Tensor]:
-        """Return the product of the factors; the receiver remembers nothing."""
+        """Decode the product of the factors; the receiver has no state."""
         return state, self.operator.decode(message, d=d)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Rank one and rank four."""
         return cls(), cls(4)
 
 
 def nudged(start: np.ndarray, key: Key) -> np.ndarray:
-    """Return the warm start, shape (n, r), a little turned; Gaussian in the columns that are zero."""
+    """Perturb the warm start, shape (n, r), by a small Gaussian direction; redraw columns that are zero."""
     fresh = normal(key, start.size).reshape(start.shape) / math.sqrt(len(start))
     return np.where(start.any(axis=0), start + NUDGE * fresh, fresh)

@@ -78,7 +78,7 @@ def test_the_largest_alpha_is_permitted():
 
 
 def test_operator_that_is_biased_or_alpha_that_is_too_large_is_refused():
-    with pytest.raises(ValueError, match="needs an unbiased operator"):
+    with pytest.raises(ValueError, match="operator of DIANA must be unbiased at d = "):
         DIANA(TopK(k=1)).init(5)
     with pytest.raises(ValueError, match=r"alpha <= 1/\(1 \+ omega\) = 0.2 at d = 5; got 0.3"):
         DIANA(RandomK(k=1), alpha=0.3).init(5)
