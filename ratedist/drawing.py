@@ -193,8 +193,8 @@ def plot_comparison(points: Sequence[tuple[str, float, float, bool]], title: str
         curve = sorted((bits, nmse) for _, bits, nmse, _ in measured)
         colour = COLOURS[i % len(COLOURS)]
         if any(is_own for *_, is_own in measured):
-            style = {"markersize": 12, "markerfacecolor": "gold", "markeredgecolor": "black", "zorder": 5}
-            ax.plot(*zip(*curve, strict=True), "*", label=label_of(family), **style)
+            star = {"markersize": 12, "markerfacecolor": "gold", "markeredgecolor": "black", "zorder": 5}
+            ax.plot(*zip(*curve, strict=True), "*", label=label_of(family), **star)
             colour = "black"
         else:
             mark = MARKS[i // len(COLOURS) % len(MARKS)]

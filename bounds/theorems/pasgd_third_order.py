@@ -5,14 +5,16 @@ eta L <= 1, rounds start from the mean.  The noise n_i of worker i, given the pa
 workers, E|n_i|^2 <= sigma2, E|n_i|^4 <= kurtosis sigma2^2, and t_i = E|n_i|^2 n_i is the same for all workers at a step
 (additive noise) or 0 (symmetric noise).
 
-Derivation.  d_i = x^i - xbar, V = mean |d_i|^2, g_i = grad F(x^i), gbar = mean g_i, b = grad F(xbar), u = 1/m.
+Derivation.  d_i = x^i - xbar, ``V = mean |d_i|^2``, g_i = grad F(x^i), gbar = mean g_i, b = grad F(xbar),
+u = 1/m.
 
-1. The d_i have mean 0, so gbar - b = mean [g_i - b - H(xbar) d_i], and each is at most (Q/2) |d_i|^2 long: ``|gbar -
-   b|^2 <= (Q^2/4) V^2``.
+1. The d_i have mean 0, so gbar - b = mean [g_i - b - H(xbar) d_i], and each is at most ``(Q/2) |d_i|^2`` long:
+   ``|gbar - b|^2 <= (Q^2/4) V^2``.
 2. The descent lemma as in ``pasgd_convex_sharp``: ``avg E|b|^2 <= 2 gap/(eta K) + eta L sigma2/m + (Q^2/4) avg E V^2``.
 3. One step.  d_i' = a_i - eta (n_i - nbar), a_i = d_i - eta (g_i - gbar).  x -> x - eta grad F(x) is sqrt(G)-Lipschitz
-   with G = (1 + eta rho)^2, so P = mean |a_i|^2 <= G V (by pairs).  V' = P - 2 eta Z + eta^2 A with Z = mean <a_i, n_i>
-   and A = mean |n_i - nbar|^2 = u (1-u) sum |n_i|^2 - u^2 sum_{i != j} <n_i, n_j>.  Given the past:
+   with G = (1 + eta rho)^2, so ``P = mean |a_i|^2 <= G V`` (by pairs).  V' = P - 2 eta Z + eta^2 A with
+   Z = mean <a_i, n_i> and ``A = mean |n_i - nbar|^2 = u (1-u) sum |n_i|^2 - u^2 sum_{i != j} <n_i, n_j>``.  Given the
+   past:
 
    * E Z = 0, E Z^2 <= u sigma2 P, E A <= (1-u) sigma2, so E V' <= G V + (1-u) eta^2 sigma2;
    * E A^2 <= a sigma2^2, a = (1-u)^2 (1 + (kurtosis-1) u) + 2 u^2 (1-u) = 1 - u^2 + (1-u)^2 (kurtosis-3) u, because
@@ -33,9 +35,13 @@ Derivation.  d_i = x^i - xbar, V = mean |d_i|^2, g_i = grad F(x^i), gbar = mean 
 and stay below the fixed points of the recursions of 3, EV = (1-u) eta^2 sigma2/(1-G) and EV2 = (2 (1+u) eta^2 sigma2 G
 EV + a eta^4 sigma2^2)/(1-G^2).  The price is at most (Q^2/4) EV2 for every tau: averaging seldom has a finite price.
 
-``pasgd_third_order_any_noise`` drops the assumption on t_i.  |t_i| <= sqrt(kurtosis) sigma2^(3/2), so 4 eta^3 |E Z A|
-<= 2 u (1-u) (eta^2 sigma2 P + kurtosis eta^4 sigma2^2): 2 (1+u) grows by 2 u (1-u), and a by 2 kurtosis u (1-u).
+``pasgd_third_order_any_noise`` drops the assumption on t_i.  ``|t_i| <= sqrt(kurtosis) sigma2^(3/2)``, so
+``4 eta^3 |E Z A| <= 2 u (1-u) (eta^2 sigma2 P + kurtosis eta^4 sigma2^2)``: 2 (1+u) grows by 2 u (1-u), and a by
+2 kurtosis u (1-u).
 """
+
+from collections.abc import Mapping
+from fractions import Fraction
 
 import sympy as sp
 
@@ -56,8 +62,25 @@ _ONCE = (1 - 1 / m) ** 2 * (1 + (kurtosis - 1) / m) + 2 * (1 - 1 / m) / m**2
 _GROWTH = eta * rho * (2 + eta * rho)
 _LOSS = eta * mu * (2 - eta * mu)  # 1 - G of a strongly convex F
 _LATEX = r"\frac1K\sum_k E\|\nabla F(\bar x_k)\|^2"
-_AT = {"gap": 1, "eta": "0.1", "L": 1, "sigma2": 1, "tau": 5, "m": 4, "K": 100, "hessian_lipschitz": 1, "kurtosis": 3}
-_LONG = {**_AT, "gap": 0, "eta": "0.05", "hessian_lipschitz": "0.5", "tau": 55, "sigma2": 1}
+_AT: Mapping[str, int | Fraction | str] = {
+    "gap": 1,
+    "eta": "0.1",
+    "L": 1,
+    "sigma2": 1,
+    "tau": 5,
+    "m": 4,
+    "K": 100,
+    "hessian_lipschitz": 1,
+    "kurtosis": 3,
+}
+_LONG: Mapping[str, int | Fraction | str] = {
+    **_AT,
+    "gap": 0,
+    "eta": "0.05",
+    "hessian_lipschitz": "0.5",
+    "tau": 55,
+    "sigma2": 1,
+}
 
 
 def _price(pairs: sp.Expr, once: sp.Expr) -> sp.Expr:

@@ -53,9 +53,9 @@ def test_other_fields_stay_and_the_own_value_does_not_matter():
 @pytest.mark.parametrize(
     ("family", "bits", "sentence"),
     [
-        ("scaled_sign", 1, "scaled_sign has no field that moves its bits: leave bits out"),
+        ("scaled_sign", 1, "scaled_sign must have a field that controls its bits; got none: leave bits out"),
         ("eden", 0.3, "sends 1.008 at d = 4096: ask for bits within a factor of 2"),
-        ("qsgd", 0, "bits must be a number of bits a coordinate > 0; got bits = 0"),
+        ("qsgd", 0, "bits must be a number of bits per coordinate > 0; got bits = 0"),
         ("qsgd", math.inf, "got bits = inf"),
         ("nobody", 1, "unknown operator 'nobody'"),
         ("qsgd:colour=3", 1, "no field 'colour'"),

@@ -122,7 +122,7 @@ def test_an_installed_package_announces_operators_and_the_catalogue_says_whose_t
     assert specification(coin) == "coin:bias=0.25"
     assert parse("identity") == Identity(), "a name of the tree is not taken over"
     assert outside.announced(outside.OPERATORS)["coin"].origin == "coinpack 1.5"
-    with pytest.raises(ValueError, match=r"lost of coinpack 1.5 cannot be loaded \(ModuleNotFoundError: .*: mend or"):
+    with pytest.raises(ValueError, match=r"lost of coinpack 1.5 cannot be loaded \(ModuleNotFoundError: .*: fix or"):
         parse("lost")
 
     entries = {entry.operator: entry for entry in rd.operators(d=100).entries if entry.origin != "ratedist"}

@@ -46,7 +46,7 @@ LONGER = 4  # times the draws that a half needs
 BORDERS = (0, 63, 64, 255, 256, 1023, 1024)
 FAULT = 0.5  # the bias of a coordinate, over its size, that is looked for
 DRAWS_SHARE, LEAST_DRAWS = 1.0, 3  # of the usual draws; of a vector, however long they take
-SEEN_SHARE, SHARE = 0.15, 0.3  # of the seconds, after which no vector more is seen, or drawn at
+SEEN_SHARE, SHARE = 0.15, 0.3  # of the seconds, after which no vector more is seen, or drawn at (a slow codec: SEEN)
 MOST_SHARE = 0.5  # of the most seconds, after which nothing is drawn even if a fault might be missed
 
 
@@ -200,14 +200,15 @@ class EveryCoordinate(Law):
 
     def _drawn(self, subject: Subject, examples: list[Example], context: Context) -> tuple[int, list[ClaimBets], float]:
         """Return the number of draws, the bets on them, and the share of pursued suspects where a half would lose."""
-        spent, usual = monotonic() - context.began, SHARE * context.budget.seconds
-        patient = not context.accused and self._pace(subject, examples, context) <= SLOW_S
+        slow = self._pace(subject, examples, context) > SLOW_S
+        patient = not context.accused and not slow
+        spent, usual = monotonic() - context.began, (SEEN_SHARE if slow else SHARE) * context.budget.seconds
         most = MOST_SHARE * context.budget.most_seconds if patient else usual
         budget = replace(
             context.budget,
             bias=FAULT,
             draws=self._usual(context),
-            least_draws=LEAST_DRAWS * len(examples),
+            least_draws=(1 if slow else LEAST_DRAWS) * len(examples),
             seconds=max(0.0, usual - spent),
             most_seconds=max(0.0, most - spent),
         )

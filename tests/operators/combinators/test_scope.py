@@ -115,7 +115,7 @@ def test_a_model_is_one_vector_with_a_layer_for_each_tensor():
 
 
 def test_wrong_dimensions_and_empty_layers_are_errors(key):
-    with pytest.raises(ValueError, match="110 entries; got d = 111"):
+    with pytest.raises(ValueError, match="the sum of the layer sizes, 110; got d = 111"):
         LayerWise(ScaledSign(), SIZES).encode(torch.ones(111), key=key)
     for sizes in ((), (3, 0)):
         with pytest.raises(ValueError, match="at least"):

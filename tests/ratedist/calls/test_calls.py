@@ -133,5 +133,5 @@ def test_arguments_of_a_command_are_those_of_its_examples(name):
     names = {argument.name for argument in command.arguments}
     cluster = {part.name for part in CLUSTER_PARTS} if "cluster" in names else set()
     for example in command.examples:
-        options = {word[2:] for word in shlex.split(example) if word.startswith("--")} - {"json"}
+        options = {word[2:].replace("-", "_") for word in shlex.split(example) if word.startswith("--")} - {"json"}
         assert command.takes_symbols or options <= names | cluster

@@ -1,5 +1,7 @@
 """Sentences that depend on numbers are computed from them, and calls that are recommended can be made."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -26,9 +28,10 @@ def test_the_length_of_a_message_is_asked_for(name, capsys):
     line = f"{name} --workers 16{problem}{rest}"
     assert "give bits, or d for the parameters sent in binary32" in shown(line, capsys)
     assert "give bits or d, not both" in shown(f"{line} --bits 3 --d 4", capsys)
-    by_d, by_bits = (shown(f"{line} {each} --json", capsys) for each in ("--d 1e6", "--bits 32e6"))
-    assert '"value"' in by_d
-    assert by_d == by_bits.replace("32e6", "32000000")
+    by_d, by_bits = (json.loads(shown(f"{line} {each} --json", capsys)) for each in ("--d 1e6", "--bits 32e6"))
+    said = set(by_d.pop("assumed")) - set(by_bits.pop("assumed"))
+    assert said == {"32 bits a parameter"}
+    assert by_d == by_bits | {"at": by_bits["at"] | {"bits": "32000000"}}
     assert '"value"' in shown(line.replace("--workers 16", "--workers 1") + " --json", capsys)
     route = all_calls()[name].route
     request = dict(route.example)
