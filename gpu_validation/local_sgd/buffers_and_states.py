@@ -19,7 +19,7 @@ from ..distributed.tensors import as_bytes, assign, flat
 from ..distributed.transport import Transport
 from .buffers import Buffers, averaged_buffers, contents, exact_mean, is_wide, not_finite, offenders
 from .mixing import Gossip, Mixing
-from .optimizer_states import COUNTER, MOMENT, SCALAR, Entry, Place, entries, moment_of, settled, union, word
+from .optimizer_states import CONSTANT, COUNTER, MOMENT, SCALAR, Entry, Place, entries, moment_of, settled, union, word
 from .structure import described, difference, digest, texts_of_all
 from .worker import Worker
 
@@ -66,6 +66,7 @@ class BuffersAndStates:
     def __init__(self, workers: Sequence[Worker], transport: Transport, averages_states: bool) -> None:
         self._workers, self._transport, self._averages_states = workers, transport, averages_states
         self._lively: set[str] = set()  # buffers that have ever differed between ranks
+        self._incomplete: set[str] = set()  # parameters whose states hold constants, which have no mean
         self.needed = averages_states or bool(workers[0].named_buffers)  # the same on all ranks
 
     def snapshots(self, *, copied: bool = False, states: bool = True) -> list[Snapshot]:
@@ -110,6 +111,7 @@ class BuffersAndStates:
         rows = self._numbers([self._row(s, finite) for s, finite in zip(snapshots, looked_at, strict=True)])
         members = mixing.members(round_index, self._transport.size)
         common, holders = self._agreed_entries(snapshots, rows)
+        self._incomplete = {name for (name, _), entry in common.items() if entry.kind == CONSTANT}
         self._require_finite(rows, members, common, holders)
         buffers = self._mean_buffers(snapshots, rows, mixing, round_index, only_finite)
         states = self._mean_states(snapshots, rows, mixing, round_index, common, holders)
@@ -121,7 +123,7 @@ class BuffersAndStates:
             for name, values in mean.buffers.items():
                 assign(worker.named_buffers[name], values)
             if mean.states and worker.optimizer is not None:
-                _load_states(worker, worker.optimizer, mean.states)
+                _load_states(worker, worker.optimizer, mean.states, self._incomplete)
 
     # -- rows of all ranks -----------------------------------------------------------------------------------
     def _row(self, snapshot: Snapshot, model_finite: int) -> list[int]:
@@ -287,7 +289,7 @@ class BuffersAndStates:
         members = mixing.members(round_index, self._transport.size)
         results: list[Found] = [{} for _ in snapshots]
         scalars = [place for place, entry in common.items() if entry.kind in (COUNTER, SCALAR)]
-        if len({row[SCALARS] for row in rows}) > 1:
+        if any(len({row[kind] for row in rows}) > 1 for kind in (SCALARS, LAYOUT)):
             of_each = [[word(*s.states[p]) if p in s.states else 0 for p in scalars] for s in snapshots]
             of_all = self._numbers(of_each)
             for i, place in enumerate(scalars):
@@ -344,18 +346,37 @@ def _from_bytes(data: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
     return data.clone().view(like.dtype).view(like.shape)
 
 
-def _load_states(worker: Worker, optimizer: torch.optim.Optimizer, found: Found) -> None:
-    """Write means to existing entries of an optimizer; it makes missing ones with its first gradient."""
+def _load_states(worker: Worker, optimizer: torch.optim.Optimizer, found: Found, incomplete: set[str]) -> None:
+    """Write means to an optimizer.
+
+    A parameter without a state gets all of its means, so that the next averaging does not count it as zero again;
+    its optimizer makes the state of an ``incomplete`` one with its first gradient.
+    """
     parameters = dict(worker.model.named_parameters())
+    without = {name for name, _ in found if name not in incomplete and not optimizer.state.get(parameters[name])}
     for (name, key), (entry, value) in found.items():
-        state = optimizer.state.get(parameters[name], {})
+        state = optimizer.state[parameters[name]] if name in without else optimizer.state.get(parameters[name], {})
         current = state.get(key)
         if current is None:
-            continue
-        if not isinstance(current, torch.Tensor):
+            if name in without:
+                state[key] = _new(entry, value, parameters[name].device)
+        elif not isinstance(current, torch.Tensor):
             state[key] = value
         elif isinstance(value, torch.Tensor):
             view = torch.view_as_real(current) if current.is_complex() else current
             assign(view, value.view(view.shape))
         else:
             assign(current, torch.full(entry.shape, value, dtype=current.dtype))
+
+
+def _new(entry: Entry, value: Any, device: torch.device) -> Any:
+    """Return a mean as an entry of its own."""
+    if entry.dtype in ("int", "float"):
+        return value
+    dtype = getattr(torch, entry.dtype)
+    if not isinstance(value, torch.Tensor):
+        return torch.full(entry.shape, value, dtype=dtype)  # counters stay on the CPU
+    made = torch.empty(entry.shape, dtype=dtype, device=device)
+    view = torch.view_as_real(made) if made.is_complex() else made
+    assign(view, value.view(view.shape))
+    return made

@@ -1,6 +1,6 @@
 """Averages of optimizer states by parameter name, for ``optimizer_state="average"``.
 
-Tensors of at least one dimension are moments: a rank without one counts as zero and creates it with its first gradient.
+Tensors of at least one dimension are moments: a rank without one counts as zero, and gets the mean with the others.
 Floating-point scalars become the mean over the ranks that have them.  Counters (``step``, integers) become the largest.
 Constants and integer tensors must be equal on all ranks.  Other entries cannot be averaged.  States of parameters of
 other models are not changed.

@@ -91,7 +91,8 @@ class PeriodicAveraging(SurvivingRounds):
     optimizer_state : OptimizerState, optional
         What an averaging does to the state of the inner optimizer.  "keep" leaves each worker's own.  "average" takes
         the mean.  "reset" clears it, so that local momentum restarts from zero as in AdaComm.  States are matched by
-        parameter name.  A rank without a moment counts as zero, and step counters become the largest of all ranks.
+        parameter name.  A rank without a moment counts as zero and gets the mean.  Step counters become the largest of
+        all ranks.
     block_momentum : float, optional
         Outer momentum beta in [0, 1): u <- beta u + G, x <- anchor - eta u.  G is the mean sum of the gradients of a
         round.  This is a heavy ball in units of gradients.

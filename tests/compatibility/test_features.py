@@ -82,10 +82,10 @@ def averaged_by_hand(script):
                     tensor.copy_(mean(tensor))
             if script.averaging.get("optimizer_state") == "average":
                 for parameter in script.network.parameters():
-                    state = script.optimizer.state.get(parameter, {})  # a rank that has none gets none
+                    state = script.optimizer.state.get(parameter, {})  # a rank that has none counts as zero
                     moment = mean(state.get("momentum_buffer", torch.zeros_like(parameter)))
-                    if state:
-                        state["momentum_buffer"] = moment
+                    if gathered(torch.tensor([bool(state)])).any():
+                        script.optimizer.state[parameter]["momentum_buffer"] = moment
 
     def communicate(loss):
         nonlocal steps

@@ -72,9 +72,9 @@ def test_moments_are_averaged_by_name_with_zeros_for_none_and_counters_take_the_
     before, after = run(lambda model: make(list(model.parameters())), branches)
     for place in {place for of_rank in before for place in of_rank}:
         values = [of_rank.get(place) for of_rank in before]
-        for old, new in zip(before, after, strict=True):
-            assert (place in old) == (place in new)  # the optimizer makes what it lacks itself
-            if place not in new or new[place] is None:
+        for new in after:
+            assert place in new, "a rank that lacks it gets the mean"
+            if new[place] is None:
                 continue
             if place[1] == "step":
                 assert float(new[place]) == max(float(v) for v in values if v is not None)
@@ -85,6 +85,37 @@ def test_moments_are_averaged_by_name_with_zeros_for_none_and_counters_take_the_
             else:
                 held = [float(v) for v in values if v is not None]
                 assert float(new[place]) == pytest.approx(sum(held) / len(held), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_an_averaging_after_an_averaging_changes_no_state_and_training_goes_on(name):
+    models = [Branches() for _ in "ab"]
+    optimizers = [OPTIMIZERS[name](list(model.parameters())) for model in models]
+    workers = SimulatedWorkers(models, optimizers, schedule=1, optimizer_state="average")
+    for model, optimizer, branch in zip(models, optimizers, "ab", strict=True):
+        step(model, optimizer, branch, 3)
+    workers.step()
+    once = [states(*pair) for pair in zip(models, optimizers, strict=True)]
+    workers.step()
+    twice = [states(*pair) for pair in zip(models, optimizers, strict=True)]
+    for before, after in zip(once, twice, strict=True):
+        assert before.keys() == after.keys()
+        for place, value in before.items():
+            torch.testing.assert_close(after[place], value, rtol=1e-6, atol=0.0)
+    for model, optimizer in zip(models, optimizers, strict=True):
+        step(model, optimizer, "ab", 4)
+    assert all(torch.isfinite(p).all() for model in models for p in model.parameters())
+
+
+def test_a_state_with_a_constant_is_left_to_its_optimizer():
+    def changes(rank, model, optimizer):
+        optimizer.state.clear()
+        if rank == 0:
+            optimizer.state[model.a.weight] = {"entry": torch.ones(4, 3), "way": "nesterov"}
+
+    _, after = run(lambda model: torch.optim.SGD(model.parameters(), lr=0.1), ("ab", "ab"), changes)
+    assert torch.equal(after[0]["a.weight", "entry"], torch.full((4, 3), 0.5))
+    assert after[1] == {}
 
 
 def test_the_order_of_parameter_groups_does_not_matter():
@@ -245,7 +276,8 @@ def test_real_ranks_average_what_one_of_them_lacks_and_raise_the_same_sentence()
     first, second = in_ranks(_on_real_ranks, processes=2)
     (words, ours), (others, theirs) = first["unused"], second["unused"]
     assert words == others == ""
-    assert {name for name, _ in theirs} == {"a.weight", "a.bias"}
+    assert {name for name, _ in theirs} == {"a.weight", "a.bias", "b.weight", "b.bias"}
+    assert ours.keys() == theirs.keys()
     assert all((ours[place] == theirs[place]).all() for place in theirs)
     words, others = first["shapes"][0], second["shapes"][0]
     assert words == others
