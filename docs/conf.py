@@ -82,7 +82,7 @@ nitpick_ignore = [  # types of annotations and base classes that are no public n
         "ratedist.model.rhythm.Rhythm",
     )
 ]
-nitpick_ignore += [("py:exc", name) for name in ("OutOfTime", "Undeclared", "UsageError")]
+nitpick_ignore += [("py:exc", name) for name in ("MeanRefused", "OutOfTime", "Undeclared", "UsageError")]
 
 myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3

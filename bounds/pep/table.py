@@ -32,7 +32,7 @@ class Entry(Case):
 
     @property
     def floor(self) -> Interval:
-        """What the certificate proves, checked anew: a float interval around the upper bound (L = sigma2 = 1)."""
+        """Float interval around the proved upper bound (L = sigma2 = 1), checked anew."""
         return verify(self.program(), self.certificate)
 
 

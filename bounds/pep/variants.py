@@ -40,7 +40,7 @@ class Variant:
 
     @property
     def floor(self) -> Interval:
-        """What the certificate proves, checked anew: a float interval around the upper bound (L = sigma2 = 1)."""
+        """Float interval around the proved upper bound (L = sigma2 = 1), checked anew."""
         return verify(PROGRAMS[self.kind](**self.at), self.certificate)
 
 

@@ -52,7 +52,7 @@ class Rounds:
 
     @property
     def steps(self) -> float:
-        """tau over the upper end of ``inverse``: the local steps K to insert in a bound that is linear in 1/K.
+        """Local steps K to insert in a bound that is linear in 1/K, tau over the upper end of ``inverse``.
 
         The mean over N of the bound at K = tau max(N, 1) is at most the bound at this K, which need not be whole.
         """

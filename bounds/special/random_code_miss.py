@@ -98,7 +98,7 @@ class _Code:
 
     @property
     def lowest(self) -> float:
-        """The least y at which a hit is possible: s >= 0."""
+        """Least y at which a hit is possible (s >= 0)."""
         return max(-1.0, -self.radius / self.reach)
 
     def log2_hits(self, y: np.ndarray) -> np.ndarray:

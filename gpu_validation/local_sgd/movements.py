@@ -114,7 +114,7 @@ class SendersRemember:
 
     @property
     def states(self) -> list[Any]:
-        """An empty list: the senders hold all state."""
+        """An empty list, because the senders hold all state."""
         return []
 
     @states.setter

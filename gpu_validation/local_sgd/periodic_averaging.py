@@ -380,7 +380,7 @@ class PeriodicAveraging(SurvivingRounds):
 
     @property
     def parameters(self) -> Sequence[torch.Tensor]:
-        """The averaged parameters: those that require a gradient."""
+        """The averaged parameters, which are those that require a gradient."""
         return self._worker.parameters
 
     @property

@@ -213,7 +213,7 @@ class Comparison:
 
     @property
     def noticed(self) -> tuple[float, float] | None:
-        """Two factors: below the first or above the second times the bound, the row would be VIOLATED.
+        """Two factors; below the first or above the second times the bound, the row would be VIOLATED.
 
         None without a verdict, or if no factor changes the bound; (0, inf) if no factor would be noticed.
         """

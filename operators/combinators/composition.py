@@ -52,7 +52,7 @@ class Composition(Operator):
 
     @property
     def randomness(self) -> Randomness:  # type: ignore[override]
-        """Shared if the outer operator's is: the inner one is never decoded."""
+        """Shared if the outer operator's is, because the inner one is never decoded."""
         if self.outer.randomness == "shared":
             return "shared"
         return "none" if self.outer.randomness == self.inner.randomness == "none" else "private"

@@ -86,7 +86,7 @@ class TurboQuant(Operator):
 
     @property
     def norms(self) -> int:
-        """Number of transmitted norms: ``|x|``, and ``|r|/|x|`` where it exists and is not 1."""
+        """Number of transmitted norms, ``|x|`` and, where it exists and is not 1, ``|r|/|x|``."""
         return 2 if self.form == "prod" and self.level_bits else 1
 
     def claim(self, d: int) -> Unbiased | Contractive | NoClaim:

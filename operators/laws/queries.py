@@ -109,7 +109,7 @@ class Bank:
 
     @property
     def cosines(self) -> np.ndarray:
-        """Of the angles between q and x: shape (m,)."""
+        """Of the angles between q and x, shape (m,)."""
         return self.exact / self.sizes
 
 

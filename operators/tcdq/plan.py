@@ -52,17 +52,17 @@ class Plan:
 
     @cached_property
     def error(self) -> float:
-        """c_S(d): mean squared error per coordinate in units of the step."""
+        """Mean squared error per coordinate in units of the step, c_S(d)."""
         return self.code.mean_error(self.d, self.segment)
 
     @cached_property
     def ratio(self) -> float:
-        """Step over norm: sqrt(omega / (d c_S(d)))."""
+        """Step over norm, sqrt(omega / (d c_S(d)))."""
         return math.sqrt(self.omega / (self.d * self.error))
 
     @cached_property
     def spread(self) -> float:
-        """Standard deviation of n - u in spacings: sqrt(c_S(d) (1 + 1/omega)) / v."""
+        """Standard deviation of n - u in spacings, sqrt(c_S(d) (1 + 1/omega)) / v."""
         return math.sqrt(self.error * (1 + 1 / self.omega)) / self.code.spacing
 
     @cached_property

@@ -50,7 +50,7 @@ class Trellis:
 
     @property
     def spacing(self) -> int:
-        """v: the distance of neighbouring admitted integers once the state is known."""
+        """Distance v of neighbouring admitted integers once the state is known."""
         return 1 if self.states == 1 else 2
 
     @property
@@ -64,12 +64,12 @@ class Trellis:
 
     @cached_property
     def after(self) -> np.ndarray:
-        """after[2 s + z1] is the next state: shape (2 S,), int32."""
+        """Next state after[2 s + z1], shape (2 S,), int32."""
         return np.array([self.following(s, z) for s in range(self.states) for z in (0, 1)], np.int32)
 
     @cached_property
     def before(self) -> np.ndarray:
-        """before[2 s' + bit] = 4 s + n mod 4 for the two branches that enter s': shape (2 S,), int32."""
+        """before[2 s' + bit] = 4 s + n mod 4 for the two branches that enter s', shape (2 S,), int32."""
         entering: list[list[int]] = [[] for _ in range(self.states)]
         for s in range(self.states):
             for z in (0, 1):

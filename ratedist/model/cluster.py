@@ -336,7 +336,7 @@ class Cluster:
 
     @property
     def is_random(self) -> bool:
-        """Whether workers wait for stragglers: there are several and the times of their steps vary."""
+        """Whether workers wait for stragglers, that is, there are several and their step times vary."""
         return self.workers > 1 and not isinstance(self.step(), Constant)
 
     def assumed(self) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ class PilotPlan(Ranked[PilotChoice]):
 
     @cached_property
     def turns(self) -> tuple[dict[str, Any], ...]:
-        """At which bandwidth ("bit_per_s") another choice ("rival") leads: "above" or "below" it; "words" say so."""
+        """Bandwidths ("bit_per_s") at which another choice ("rival") leads, "above" or "below" it; "words" say so."""
         if self.cluster.workers == 1:
             return ()
         rivals = {choice.operator: choice for choice in self.shown if choice.feasible}
@@ -63,7 +63,7 @@ class PilotPlan(Ranked[PilotChoice]):
 
     @property
     def verdict(self) -> str:
-        """The sentence that the answer begins with: what to use."""
+        """The sentence that the answer begins with, which says what to use."""
         return f"Use {self.best.name}."
 
     def answer(self) -> Answer:

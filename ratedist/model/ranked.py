@@ -102,7 +102,7 @@ class Ranked(Answered, ABC, Generic[ChoiceT]):
 
     @cached_property
     def turns(self) -> tuple[dict[str, Any], ...]:
-        """At which bandwidth ("bit_per_s") another choice ("rival") leads: "above" or "below" it; "words" say so."""
+        """Bandwidths ("bit_per_s") at which another choice ("rival") leads, "above" or "below" it; "words" say so."""
         return ()
 
     @property
@@ -116,7 +116,7 @@ class Ranked(Answered, ABC, Generic[ChoiceT]):
     @property
     @abstractmethod
     def verdict(self) -> str:
-        """The sentence that the answer begins with: what to use."""
+        """The sentence that the answer begins with, which says what to use."""
 
     @abstractmethod
     def explain(self) -> str:

@@ -166,7 +166,7 @@ class Ranking(Ranked[Choice]):
 
     @cached_property
     def turns(self) -> tuple[dict[str, Any], ...]:
-        """At which bandwidth ("bit_per_s") another choice ("rival") leads: "above" or "below" it; "words" say so."""
+        """Bandwidths ("bit_per_s") at which another choice ("rival") leads, "above" or "below" it; "words" say so."""
         if self.cluster is None or self.cost_of is None or self.cluster.workers == 1 or not self.ranking[0].feasible:
             return ()
         family = family_of(self.best)
@@ -207,7 +207,7 @@ class Ranking(Ranked[Choice]):
 
     @property
     def verdict(self) -> str:
-        """The sentence that the answer begins with: what to use."""
+        """The sentence that the answer begins with, which says what to use."""
         first = self.ranking[0]
         if not first.feasible:
             return "No compressor has a guarantee: no proved theorem covers it, or its bound says nothing."

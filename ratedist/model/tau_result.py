@@ -74,7 +74,7 @@ class TauResult(Quantity):
 
     @property
     def recommended(self) -> int | None:
-        """The local steps to use: ``sharp`` where step times vary, else ``safe``; None if no theorem holds."""
+        """The local steps to use, ``sharp`` where step times vary, else ``safe``; None if no theorem holds."""
         return self.sharp if self.statement.at["cluster"].is_random or self.rho is not None else self.safe
 
     def derivation(self) -> Derivation:

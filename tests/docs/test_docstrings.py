@@ -72,6 +72,19 @@ def test_every_public_name_has_a_docstring():
     assert [name for name, value, _ in public() if not (own_text(value) or inherited_text(value)).strip()] == []
 
 
+def test_no_colon_in_the_first_line_of_a_property():
+    """Sphinx takes the words before it for a type."""
+    found = []
+    for package in api.PACKAGES:
+        for path in (DOCS.parent / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.FunctionDef) and any("property" in ast.unparse(d) for d in node.decorator_list):
+                    first = (ast.get_docstring(node) or "").partition("\n")[0]
+                    if ":" in re.sub("``.*?``", "", first):
+                        found.append(f"{path}:{node.lineno}: {first}")
+    assert found == []
+
+
 def inherited_text(value):
     """The docstring of the method of a base class that it overrides."""
     owner, _, name = getattr(value, "__qualname__", "").rpartition(".")

@@ -50,12 +50,12 @@ class Group(Example):
 
     @property
     def scale(self) -> float:
-        """What errors are measured by: the length of the mean; where it has cancelled, the root of S."""
+        """Unit of errors, the length of the mean; where it has cancelled, the root of S."""
         return float(np.linalg.norm(self.wide_mean)) if self.has_mean else sqrt(self.mean_square)
 
     @property
     def direction(self) -> np.ndarray:
-        """A unit vector: along the mean, or along the first worker's vector where the mean has cancelled."""
+        """Unit vector along the mean, or along the first worker's vector where the mean has cancelled."""
         along = self.wide_mean if self.has_mean else self.vectors[0].astype(np.float64)
         return along / np.linalg.norm(along)
 
