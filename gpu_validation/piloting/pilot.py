@@ -27,7 +27,7 @@ from ratedist.model.pilot_timings import ExchangeTimings, LinkTimings
 from ..records.storage import write_atomically
 from .exchanges import timed_exchanges
 from .links import sums_at_once, timed_links
-from .own_training import Loss, Training, again_and_again
+from .own_training import BeforeStep, Loss, Training, again_and_again
 from .rounds import tried_rounds
 from .trials import Trials
 
@@ -55,6 +55,7 @@ def pilot(
     rounds: int = 0,
     round_taus: Sequence[int] = ROUND_TAUS,
     worker_batches: Sequence[Iterable[Any]] = (),
+    before_step: BeforeStep | None = None,
     seed: int = 0,
     path: str | Path | None = None,
 ) -> Pilot:
@@ -91,6 +92,9 @@ def pilot(
     worker_batches : sequence of iterable, optional
         For a single process: batches of the simulated workers of the rounds, one iterable per worker.  Ranks of a group
         are workers themselves and use their ``batches``.
+    before_step : callable, optional
+        Map from a model to what happens to its gradients between backward pass and step, such as
+        ``lambda model: clip_grad_norm_(model.parameters(), 1.0)``.
     seed : int, optional
         Seeds the operators' random streams.
     path : str or Path or None, optional
@@ -104,7 +108,8 @@ def pilot(
     Raises
     ------
     ValueError
-        For arguments out of range, too few batches, or a gradient that is zero or not finite.
+        For arguments out of range, too few batches, a gradient that is zero or not finite, an optimizer that needs a
+        closure, or learning rates that are all 0.
     RuntimeError
         If another rank has ended, at the latest after the time limit of the group.
     OSError
@@ -114,23 +119,28 @@ def pilot(
     -----
     Survival is that of one worker's gradient on the same batch along its own path, not that of an average.  Steps
     include the time to load their batch.  Times depend on the load of the machine during the pilot.
+
+    Learning rates stay as they are: schedulers are not called.  Step hooks of the optimizer do not run.  Afterwards
+    parameters, buffers, gradients, the optimizer, the generators of torch, ``random``, NumPy and of the loaders are as
+    before.  An iterator has lost the batches that were used.
     """
     steps = _checked(moments, taus)
     _check_rounds(rounds, round_taus, worker_batches)
-    training = Training(model, optimizer, loss, again_and_again(batches))
+    training = Training(model, optimizer, loss, again_and_again(batches), before_step)
+    loaders = (batches, *worker_batches)
     grouped = dist.is_available() and dist.is_initialized()
     place = dist.get_rank(process_group) if grouped else 0
     trials = Trials(operators, training.d, Key(seed, rank=place))
     look = _Look(training, trials, tuple(taus))
-    with training.undone():
+    with training.undone(loaders=loaders):
         for _ in range(WARM_UP):
             training.step(training.batch())
         for moment in range(moments):
             look.at_a_moment(steps, feed=moment == moments - 1)
     tried = None
     if rounds:
-        streams = [iter(each) for each in worker_batches] or [training.batches]
-        with training.undone():
+        streams = [again_and_again(each) for each in worker_batches] or [training.batches]
+        with training.undone(loaders=loaders):
             tried = tried_rounds(
                 training,
                 streams,
@@ -219,9 +229,9 @@ class _Look:
             self._timed_step(feed=feed)
             if step in self.taus:
                 after = training.randomness()
-                training.draw_again(states)
+                states.restore()
                 again = training.gradient(batch)
-                training.draw_again(after)
+                after.restore()
                 left.append(float(again.double() @ first.double()) / energy)
                 change, turn = (start - training.point()).double(), (first - again).double()
                 moved = float(change.norm())

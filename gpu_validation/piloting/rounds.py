@@ -1,5 +1,6 @@
 """Trial rounds: loss reduction of every choice and of synchronous steps, from the same point and on the same batches.
 
+Synchronous steps use the mean gradient, as DistributedDataParallel does; with Adam this is not the mean of local steps.
 A single process simulates workers on copies of the model.  Ranks of a group use their own data.  The final models are
 compared on fresh batches of all workers, the same for all choices.  The next trial starts where the synchronous steps
 have ended.
@@ -21,7 +22,7 @@ from operators import ErrorFeedback, Feedback, Key, Operator, specification
 from ratedist.model.pilot_rounds import RoundTrial, RoundTrials
 
 from ..distributed.tensors import flat, load
-from .own_training import Training
+from .own_training import Snapshot, Training
 
 
 @dataclass
@@ -47,14 +48,11 @@ class Worker:
 
     def keep(self) -> None:
         """Store model, optimizer and buffers."""
-        training = self.training
-        self._kept = copy.deepcopy((training.model.state_dict(), training.optimizer.state_dict()))
+        self._kept = Snapshot(self.training.model, self.training.optimizer)
 
     def put_back(self) -> None:
         """Restore the stored state."""
-        model, optimizer = self._kept
-        self.training.model.load_state_dict(model)
-        self.training.optimizer.load_state_dict(copy.deepcopy(optimizer))
+        self._kept.restore()
 
     def draw(self, steps: int, fresh: int) -> None:
         """Take the batches of a trial, and the fresh ones for its loss."""
@@ -123,6 +121,9 @@ class Choice:
         return self.operator
 
 
+SYNCHRONOUS = Choice(None, 1)  # the mean gradient at every step
+
+
 def tried_rounds(
     training: Training,
     batches: Sequence[Iterator[Any]],
@@ -146,9 +147,8 @@ def tried_rounds(
     load_all(workers, team.mean([worker.training.point() for worker in workers]))
     for worker in workers:
         worker.keep()
-    synchronous = Choice(None, 1)
     others = [Choice(operator, tau) for operator in (None, *operators) for tau in taus]
-    choices = [*(choice for choice in others if choice != synchronous), synchronous]
+    choices = [*(choice for choice in others if choice != SYNCHRONOUS), SYNCHRONOUS]
     falls: list[list[float]] = [[] for _ in choices]
     owed: list[list[float]] = [[] for _ in choices]
     for moment in range(moments):
@@ -158,7 +158,7 @@ def tried_rounds(
         for choice, gained, late in zip(choices, falls, owed, strict=True):
             for worker in workers:
                 worker.put_back()
-            training.draw_again(states)
+            states.restore()
             fall, debt = _fall(team, choice, steps, before, key.fold_in(moment))
             gained.append(fall)
             late += debt
@@ -177,8 +177,13 @@ def tried_rounds(
 
 
 def _copied(training: Training, batches: Iterator[Any]) -> Training:
-    model, optimizer = copy.deepcopy((training.model, training.optimizer))
-    return Training(model, optimizer, training.loss, batches)
+    """Return the training of a copy, without hooks, with the attributes that torch leaves out of an optimizer's."""
+    copies: dict[int, Any] = {}
+    model, optimizer = copy.deepcopy((training.model, training.optimizer), copies)
+    for name, value in vars(training.optimizer).items():
+        if name not in vars(optimizer) and not callable(value):
+            setattr(optimizer, name, copy.deepcopy(value, copies))
+    return Training(model, optimizer, training.loss, batches, training.before_step)
 
 
 def load_all(workers: Sequence[Worker], point: torch.Tensor) -> None:
@@ -193,6 +198,8 @@ def _fall(team: Team, choice: Choice, steps: int, before: float, key: Key) -> tu
     The reduction includes the residuals, which arrive later.  A loss that is not finite counts as twice the initial
     loss.
     """
+    if choice == SYNCHRONOUS:
+        return before - _finite(_synchronous(team, steps), before), []
     point = team.workers[0].training.point()
     method = choice.method(point.numel())
     states = [method.init(point.numel()) if isinstance(method, Feedback) else None for _ in team.workers]
@@ -213,6 +220,19 @@ def _fall(team: Team, choice: Choice, steps: int, before: float, key: Key) -> tu
         return before - after, []
     paid = _finite(team.loss(point - team.mean(residuals)), before)
     return before - paid, [after - paid]
+
+
+def _synchronous(team: Team, steps: int) -> float:
+    """Return the loss after steps with the mean gradient, as in DistributedDataParallel."""
+    for step in range(steps):
+        for worker in team.workers:
+            worker.training.backward(worker.batches[step])
+        mean = team.mean([worker.training.last_gradient() for worker in team.workers])
+        for worker in team.workers:
+            worker.training.use_gradient(mean)
+            worker.training.apply_gradients()
+        _average_buffers(team)
+    return team.loss(team.workers[0].training.point())
 
 
 def _finite(loss: float, before: float) -> float:

@@ -117,7 +117,7 @@ def test_a_loss_that_is_not_finite_is_no_progress():
 
     model = Point()
     workers = [data(0), data(1)]
-    found = pilot(model, torch.optim.SGD(model.parameters(), lr=0.0), quadratic, data(0), **GIVEN | {"rounds": 0})
+    found = pilot(model, torch.optim.SGD(model.parameters(), lr=1e-30), quadratic, data(0), **GIVEN | {"rounds": 0})
     assert found.rounds is None
     optimizer = torch.optim.SGD(model.parameters(), lr=ETA)
     with pytest.raises(ValueError, match="not finite"):
