@@ -376,7 +376,7 @@ def _new(entry: Entry, value: Any, device: torch.device) -> Any:
     dtype = getattr(torch, entry.dtype)
     if not isinstance(value, torch.Tensor):
         return torch.full(entry.shape, value, dtype=dtype)  # counters stay on the CPU
-    made = torch.empty(entry.shape, dtype=dtype, device=device)
-    view = torch.view_as_real(made) if made.is_complex() else made
+    tensor = torch.empty(entry.shape, dtype=dtype, device=device)
+    view = torch.view_as_real(tensor) if tensor.is_complex() else tensor
     assign(view, value.view(view.shape))
-    return made
+    return tensor

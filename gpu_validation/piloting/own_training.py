@@ -207,15 +207,15 @@ class Training:
         global generators of torch, ``random`` and NumPy, and the generators of ``loaders``.  Step hooks of the
         optimizer do not run inside.
         """
-        kept, states, own = Snapshot(self.model, self.optimizer), self.randomness(), _generators(loaders)
-        own_states = [generator.get_state() for generator in own]
+        snapshot, randomness = Snapshot(self.model, self.optimizer), self.randomness()
+        generators = [(generator, generator.get_state()) for generator in _generators(loaders)]
         try:
             with _without_hooks(self.optimizer):
                 yield
         finally:
-            kept.restore()
-            states.restore()
-            for generator, state in zip(own, own_states, strict=True):
+            snapshot.restore()
+            randomness.restore()
+            for generator, state in generators:
                 generator.set_state(state)
 
 
@@ -345,11 +345,11 @@ def _without_hooks(optimizer: torch.optim.Optimizer) -> Iterator[None]:
 
 def _generators(loaders: Sequence[Any]) -> list[torch.Generator]:
     """Return the generators that data loaders and their samplers hold."""
-    found: dict[int, torch.Generator] = {}
+    generators: dict[int, torch.Generator] = {}
     for loader in loaders:
         batch_sampler = getattr(loader, "batch_sampler", None)
         for each in (loader, getattr(loader, "sampler", None), batch_sampler, getattr(batch_sampler, "sampler", None)):
             generator = getattr(each, "generator", None)
             if isinstance(generator, torch.Generator):
-                found[id(generator)] = generator
-    return list(found.values())
+                generators[id(generator)] = generator
+    return list(generators.values())
