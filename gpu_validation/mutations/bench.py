@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -21,7 +22,8 @@ from ..records.compression import Compression, Declared
 from ..records.sample import Sample
 from ..studies.grid.analysis import compare
 from ..studies.grid.records import Curve, Probe, Timing, Traffic, Training
-from ..studies.quick import PRESET
+from ..studies.quick import FEW_KEPT, MOST_KEPT, PRESET
+from ..studies.required import Required, not_measured, required_of
 from ..verdicts.envelope import PIECES, PREAMBLE_BYTES
 from ..verdicts.verdict import Comparison
 from ..workloads import LogisticRegression, Workload
@@ -76,6 +78,9 @@ class Bench:
         """What an honest run leaves."""
         probes = [probed(operator, source) for operator in PROBED for source in SOURCES]
         cells = [*(self.cell(LOSSLESS, tau) for tau in self.taus), self.cell(LOSSY, self.taus[0])]
+        cells += [
+            Cell(c.workload, c.operators[0], 1, c.steps, self.seeds) for c in (MOST_KEPT, FEW_KEPT) if c.operators
+        ]
         cells += [Cell(self.labelled, operator, 1, FEW_STEPS, 1) for operator in (LOSSLESS, LOSSY)]
         return [*probes, *map(self.trained, cells)]
 
@@ -89,7 +94,15 @@ class Bench:
         return next(r for r in self.records if isinstance(r, Training) and r.tau == self.taus[1])
 
     def judge(self, records: Iterable[Record]) -> list[Comparison]:
-        """Judge as at the end of a run."""
+        """Judge as at the end of a run; the required rows are those of the honest one."""
+        rows = self._compare(records)
+        return [*rows, *not_measured(self._required, rows)]
+
+    @cached_property
+    def _required(self) -> Counter[Required]:
+        return required_of(self._compare(self.records))
+
+    def _compare(self, records: Iterable[Record]) -> list[Comparison]:
         return compare(records, false_alarm=PRESET.false_alarm)
 
     def with_trainings(self, change: Change) -> list[Comparison]:
@@ -148,7 +161,7 @@ class Bench:
             timing=self._timing(tau, cell.steps // tau),
             curve=Curve((tau * STEP_S + DELAY_S,), (round(compression.bits.mean),), (float(rows.evaluate(first)[0]),)),
             accuracy=(w.accuracy(model),),
-            virtual=cell.seeds,
+            virtual=cell.seeds - 1,
             problem=asdict(w) if formula else {},  # type: ignore[call-overload]
             data=asdict(w.description()),
         )
@@ -159,7 +172,8 @@ class Bench:
         payload = rounds * predicted_payload_bytes([POSITION_BITS + bits] * self.m, self.m)
         pieces = rounds * averaging_messages(self.m)
         streams = payload + PIECES * PREAMBLE_BYTES * pieces
-        return Traffic(rounds * self.m * bits, payload, payload, streams, "as the formats say", streams, pieces)
+        codec_bits = round(rounds * self.m * compression.bits.mean)
+        return Traffic(codec_bits, payload, payload, streams, "as the formats say", streams, pieces)
 
     def _timing(self, tau: int, rounds: int) -> Timing:
         """Of a quiet machine: rounds that scatter by a thousandth."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from bounds.claims import NoClaim
 from operators.ddp.gather import HEADER_BYTES
 
 from ..records.compression import Compression
 from ..studies.grid.losses import BOTH
 from ..studies.grid.records import Traffic, Training
 from ..studies.grid.theory import AT_MEAN, AT_WORKERS, LOSS, paired
+from ..verdicts.compression import LEAST_ERROR
 from ..verdicts.verdict import Comparison
 from . import scaled
 from .bench import Bench
@@ -55,6 +57,10 @@ def _interface_halved(record: Training) -> Traffic:
     return replace(record.traffic, interface_bytes=record.traffic.payload_bytes // 2)
 
 
+def _bits_of_one_rank(record: Training) -> Traffic:
+    return replace(record.traffic, codec_bits=record.traffic.codec_bits // record.processes)
+
+
 TRAFFIC = (
     Mutation("payload + 1 byte", "record", _traffic(_one_byte_more)),
     Mutation("payload counted without headers", "record", _traffic(_without_headers)),
@@ -62,6 +68,7 @@ TRAFFIC = (
     Mutation("payload counted once for two receivers", "record", _traffic(_once_for_all_receivers)),
     Mutation("every body sent four times, counted once", "record", _traffic(_bodies_four_times)),
     Mutation("interface counts half of the payload", "record", _traffic(_interface_halved)),
+    Mutation("codec bits at one rank only", "record", _traffic(_bits_of_one_rank)),
 )
 
 
@@ -93,7 +100,22 @@ def _eight_bits_off(c: Compression) -> Compression:
     return replace(c, declared=replace(c.declared, exact_bits=exact and exact + 8))
 
 
+def _no_claim(c: Compression) -> Compression:
+    return replace(c, declared=replace(c.declared, kind=NoClaim.__name__, constant=None))
+
+
+def _errors(factor: float) -> Callable[[Bench], list[Comparison]]:
+    def change(c: Compression) -> Compression:
+        ratio, error = (scaled.sample(sample, factor) for sample in (c.ratio, c.error_per_coordinate))
+        return replace(c, ratio=ratio, error_per_coordinate=error)
+
+    return lambda bench: bench.with_compressions(change)
+
+
 MESSAGES = (
+    Mutation("claims dropped", "record", lambda bench: bench.with_compressions(_no_claim)),
+    Mutation("errors recorded as 0", "record", _errors(0.0)),
+    Mutation("errors of messages x .1", "record", _errors(0.1), 0.1, (LEAST_ERROR,), measured=True),
     Mutation("declared length x .95", "claim", _lengths(0.95), 0.95, ("codec bits, every message",)),
     Mutation("declared length + 8 bits", "claim", lambda b: b.with_compressions(_eight_bits_off)),
     Mutation(
@@ -164,6 +186,18 @@ def _one_seed_for_all(record: Training) -> Training:
     return replace(record, gradient_norm2=mean, local_gradient_norm2=local)
 
 
+def _copied_seeds(record: Training) -> Training:
+    """Return the record with every second seed's run in the place of the next."""
+    taken = [i - i % 2 for i in range(len(record.seeds))]
+    fields = ("gradient_norm2", "local_gradient_norm2", "final_loss")
+    copies = {name: tuple(values[i] for i in taken) if (values := getattr(record, name)) else () for name in fields}
+    return replace(record, **copies)
+
+
+def _tau(more: int) -> Callable[[Bench], list[Comparison]]:
+    return lambda bench: bench.with_trainings(lambda r: replace(r, tau=r.tau + more))
+
+
 def _processes(more: int) -> Callable[[Bench], list[Comparison]]:
     return lambda bench: bench.with_trainings(lambda r: replace(r, processes=r.processes + more))
 
@@ -187,6 +221,9 @@ RUNS = (
     Mutation("one round of eight steps missing in the step counter", "record", _steps(-8)),
     Mutation("one worker more in the record", "record", _processes(1)),
     Mutation("one seed counted as all", "record", lambda bench: bench.with_trainings(_one_seed_for_all)),
+    Mutation("every second seed copied", "record", lambda bench: bench.with_trainings(_copied_seeds)),
+    Mutation("tau + 1 in the record", "record", _tau(1)),
+    Mutation("tau - 1 in the record", "record", _tau(-1)),
 )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ..verdicts.judge import NOT_MEASURED
 from ..verdicts.verdict import Comparison, Verdict
 from .bench import Bench
 
@@ -53,7 +54,7 @@ class Finding:
     Parameters
     ----------
     caught_by : tuple of str
-        Quantities of the rows that are VIOLATED.
+        Quantities of the rows that are VIOLATED; without any, of those that are not measured.
     decides : bool
         Whether one of them decides the exit status.
     least : float or None
@@ -72,19 +73,22 @@ class Finding:
 
 
 def find(mutation: Mutation, bench: Bench, honest: Sequence[Comparison]) -> Finding:
-    """Put it in and judge.
+    """Put it in and judge: a row that is VIOLATED notices it, or one that is no longer measured.
 
     Parameters
     ----------
     honest : sequence of Comparison
         The rows without it.
     """
-    caught = [row for row in mutation.rows(bench) if row.verdict is Verdict.VIOLATED]
+    rows = list(mutation.rows(bench))
+    violated = [row for row in rows if row.verdict is Verdict.VIOLATED]
+    lost = [row for row in rows if row.verdict is Verdict.INCONCLUSIVE and row.reason.startswith(NOT_MEASURED)]
+    names = {row.quantity for row in violated} or {f"{NOT_MEASURED}: {row.quantity}" for row in lost}
     return Finding(
         name=mutation.name,
         where=mutation.where,
-        caught_by=tuple(sorted({row.quantity for row in caught})),
-        decides=any(row.decides for row in caught),
+        caught_by=tuple(sorted(names)),
+        decides=any(row.decides for row in violated),
         least=least_noticed(mutation, honest),
         reason=mutation.survives,
     )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -15,15 +18,18 @@ from operators import QSGD, Identity, Key
 
 from ..distributed.launch import RankContext, run_ranks
 from ..measurement.wire import WirePlan, measure_wire
-from ..records.storage import Record
+from ..records.environment import Environment
+from ..records.exit_status import MEASUREMENTS
+from ..records.storage import Record, plain
 from ..studies.grid.analysis import compare
 from ..studies.grid.study import Preset, Work
+from ..studies.record_file import StaleResultsError, described, stored
 from ..studies.smoke import PRESET as SMOKE
 from ..studies.straggler import PRESET as STRAGGLER
 from ..studies.straggler import STEP_S, Drawn
 from ..studies.tau_star.best_period import best_rows, measure_around
 from ..studies.tau_star.problems import Best
-from ..verdicts.verdict import Comparison
+from ..verdicts.verdict import Comparison, Verdict
 from ..verdicts.wire import wire_rows
 from .bench import Bench
 from .mutation import Mutation
@@ -114,7 +120,27 @@ def _four_times(run: Callable[[], list[Comparison]]) -> Callable[[Bench], list[C
     return rows
 
 
+# -- provenance --------------------------------------------------------------------------------------------------
+def _two_trees(_: Bench) -> list[Comparison]:
+    """Return one VIOLATED row if a run refuses to continue records of two uncommitted trees."""
+    environment = Environment.here(SMOKE.name, SMOKE.processes, "gloo")
+    trees = [replace(environment, commit="0" * 7 + "-dirty", code=code * 16) for code in ("a", "b")]
+    heads = [{**plain(tree), "study": described(SMOKE)} for tree in trees]
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / MEASUREMENTS
+        path.write_text(
+            "".join(f"{json.dumps(line)}\n{json.dumps({'unit': str(i)})}\n" for i, line in enumerate(heads))
+        )
+        try:
+            stored(path.parent, SMOKE)
+        except StaleResultsError:
+            about = {"interval": (2.0, 2.0), "bound": 1.0, "side": "tight", "verdict": Verdict.VIOLATED}
+            return [Comparison(operator=SMOKE.name, quantity="codes in one file of records", measured=2.0, **about)]
+    return []
+
+
 STUDIES = (
+    Mutation("records of two uncommitted trees", "record", _two_trees),
     Mutation("E max of drawn steps x 1.1", "study", _predicted(lambda at: 1.1 * at["predicted_s"])),
     Mutation("E max of drawn steps x .9", "study", _predicted(lambda at: 0.9 * at["predicted_s"])),
     Mutation("E max of two workers for four", "study", _predicted(_of_two_workers)),

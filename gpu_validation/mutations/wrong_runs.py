@@ -159,6 +159,7 @@ WRONG_RUNS = (
     _averaged("mean x .5", lambda mean, _: mean * 0.5),
     _averaged("averagings without effect: every round is lost", lambda mean, _: mean * 0),
     Mutation("averaging after every fifth step, not fourth", "run", _at_period(5)),
+    Mutation("averaging after every third step, not fourth", "run", _at_period(3)),
     Mutation("averaging at every eighth step, not fourth", "run", _at_period(8)),
     Mutation("averaging at every step, not every fourth", "run", _at_period(1)),
     Mutation("no averaging before the end", "run", _at_period(None)),

@@ -73,13 +73,15 @@ class Environment:
 
 @cache
 def source_digest() -> str:
-    """Return a digest of the Python files of the four packages, by names and contents.
+    """Return a digest of the source files of the four packages, by names and contents.
 
     Trees with the same digest run the same code, committed or not.
     """
     root = Path(__file__).parent.parent.parent
     digest = hashlib.sha256()
-    for path in sorted(path for package in PACKAGES for path in (root / package).rglob("*.py")):
+    for path in sorted(
+        path for package in PACKAGES for kind in ("*.py", "*.c") for path in (root / package).rglob(kind)
+    ):
         name, content = path.relative_to(root).as_posix().encode(), path.read_bytes()
         digest.update(b"%d %s %d %s" % (len(name), name, len(content), content))
     return digest.hexdigest()[:16]

@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import os
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -37,6 +38,7 @@ from ..workloads.network import Network
 from .adacomm.analysis import end_rows, groups, ratio_rows
 from .adacomm.figures import Setting, figures
 from .adacomm.problems import CONSTANT, DECAYED, Compare
+from .required import Required
 from .study import Figure, Study
 from .unit import Unit, of_kind, read_unit
 
@@ -194,6 +196,10 @@ class AdaCommCifar(Study):
             if len(races) == len(self.schedules(track, rate)):
                 whole_runs.append({"unit": str(Compare(name, rate, seed)), "m": self.m, "races": races})
         return whole_runs
+
+    def required(self, records: Sequence[Record]) -> Counter[Required]:
+        """Return the rows that are listed for the form without a GPU."""
+        return super().required(records) if self.device == "cpu" else Counter()
 
     def judge(self, records: Sequence[Record]) -> list[Comparison]:
         """Return ratios and accuracies, which no bound covers, and what the device needs for a step."""

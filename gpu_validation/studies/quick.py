@@ -1,6 +1,6 @@
 """Main study: every operator and three taus on problems of known law and on real data; bits, losses and seconds."""
 
-from operators import QSGD, Identity, RandomisedSparseDithering, ScaledSign, SparseDithering, TopK
+from operators import QSGD, Identity, RandomisedSparseDithering, RandomK, ScaledSign, SparseDithering, TopK
 
 from ..workloads import (
     HeterogeneousQuadratics,
@@ -16,6 +16,21 @@ from .grid.study import Preset
 DIFFERENT = HeterogeneousQuadratics(
     hessians=tuple(((a, 0.0), (0.0, b)) for a, b in ((1.0, 0.2), (0.3, 1.0), (0.6, 0.5), (0.9, 0.8))),
     centres=((1.0, 0.0), (-1.0, 1.0), (0.5, -2.0), (-1.5, 0.5)),
+)
+
+# Variance of the compression as large as claimed: a wrong m (most kept) or omega (few kept) in the compressed theorem
+# violates its bound.
+MOST_KEPT, FEW_KEPT = (
+    Cells(
+        Quadratic(d=80, smallest=1.0, noise=noise, eta=eta),
+        taus=(1,),
+        steps=32,
+        seeds=(0,),
+        step_s=2e-3,
+        virtual=63,
+        operators=(RandomK(fraction=fraction),),
+    )
+    for fraction, eta, noise in ((0.9, 0.4, 25.0), (0.2, 0.1, 200.0))
 )
 
 PRESET = Preset(
@@ -63,5 +78,7 @@ PRESET = Preset(
         Cells(DIFFERENT, taus=(1, 4, 8), steps=64, seeds=(0,), step_s=2e-3, operators=(Identity(),)),
         Cells(LogisticRegression(), taus=(1, 4, 16), steps=64, seeds=(0,), step_s=5e-3, delay_s=15e-3),
         Cells(SmallNetwork(), taus=(1, 4, 16), steps=64, seeds=(0,), step_s=5e-3, delay_s=15e-3),
+        MOST_KEPT,
+        FEW_KEPT,
     ),
 )

@@ -45,6 +45,7 @@ def stored(folder: Path, study: Study) -> list[Record]:
     for line in lines:
         if "study" in line:
             require_same_study(path, line, study)
+    _require_one_code(path, lines)
     write_atomically(path, "".join(map(_line, lines)))
     return [line for line in lines if "unit" in line]
 
@@ -108,6 +109,16 @@ def stored_seed(folder: Path) -> int | None:
 
 def _line(record: Record) -> str:
     return json.dumps(record, allow_nan=False) + "\n"
+
+
+def _require_one_code(path: Path, lines: Sequence[Record]) -> None:
+    """Raise StaleResultsError if units of the file were measured with different code."""
+    heads = {(head["code"], head["commit"] if head["code"] == "unknown" else "") for head in lines if "study" in head}
+    if len(heads) > 1:
+        codes = " and ".join(sorted(" ".join(head).strip() for head in heads))
+        raise StaleResultsError(
+            f"{path} must hold units measured with one code; got code {codes}: choose another --out, or remove the file"
+        )
 
 
 def require_same_code(path: Path, environment: Environment) -> None:

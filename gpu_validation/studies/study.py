@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import re
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -13,9 +17,13 @@ from ..records.storage import Record
 from ..reporting.console import comparison_table
 from ..verdicts.judge import UNREADABLE, unmeasured
 from ..verdicts.verdict import Comparison
+from .required import Required, listed, not_measured
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+FRACTION = re.compile(r"\d\.\d{3,}")
+FRACTIONS_OF_A_RUN = 8  # so many different fractions are not equal by chance
 
 Result = TypeVar("Result")
 Row = TypeVar("Row")
@@ -59,6 +67,7 @@ class Study(ABC):
     measures_seconds: ClassVar[bool] = (
         False  # whether timings are measured, which a second unit on the same machine would change
     )
+    without_noise: ClassVar[tuple[str, ...]] = ()  # beginnings of the units whose records are equal for all seeds
 
     if TYPE_CHECKING:
 
@@ -188,7 +197,10 @@ class Study(ABC):
         """
 
     def judged(self, records: Sequence[Record]) -> list[Comparison]:
-        """Return the rows of ``judge``; a record that it cannot read becomes an INCONCLUSIVE row "not measured".
+        """Return the rows of ``judge``, and INCONCLUSIVE rows "not measured".
+
+        These stand for a record that ``judge`` cannot read, a record that copies another seed's, and a required row
+        that is missing.
 
         Parameters
         ----------
@@ -196,7 +208,38 @@ class Study(ABC):
             Records so far.
         """
         rows, damaged = without_damaged(self.judge, records)
-        return [*(rows or []), *(_not_measured(record, error) for record, error in damaged)]
+        rows = [*(rows or []), *(_not_measured(record, error) for record, error in (*damaged, *self._copies(records)))]
+        return [*rows, *not_measured(self.required(records), rows)]
+
+    def required(self, records: Sequence[Record]) -> Counter[Required]:
+        """Return the rows that records of all units must give: those listed for a built-in preset.
+
+        Parameters
+        ----------
+        records : sequence of Record
+            Records so far.
+        """
+        measured = {record.get("unit") for record in records}
+        if not measured.issuperset(self.units()) or not self._is_built_in():
+            return Counter()
+        return listed(self.name)
+
+    def _is_built_in(self) -> bool:
+        """Return whether this is the preset of its name, with any seed."""
+        module = sys.modules.get(f"{__package__}.{self.name.replace('-', '_')}")
+        return module is not None and module.PRESET.seeded(self.seed) == self
+
+    def _copies(self, records: Sequence[Record]) -> Iterator[tuple[Record, Exception]]:
+        """Return records of random units that equal the record of another seed."""
+        first: dict[tuple[str, str], str] = {}
+        for record in records:
+            unit = str(record.get("unit"))
+            content = json.dumps({k: v for k, v in record.items() if k not in ("unit", "took_s")}, sort_keys=True)
+            if unit.startswith(self.without_noise) or len(set(FRACTION.findall(content))) < FRACTIONS_OF_A_RUN:
+                continue
+            other = first.setdefault((re.sub(r"\d+", "", unit), content), unit)
+            if other != unit:
+                yield record, ValueError(f"the record is a copy of that of {other}")
 
     def drawn(self, records: Sequence[Record]) -> list[Figure]:
         """Return the figures of the records that can be drawn.

@@ -24,6 +24,10 @@ def limit_for(declared: Declared) -> tuple[Bound, str]:
 
 
 LIMIT = "codec bits against the limit"
+LEAST_ERROR = "smallest error of a message against the limit"
+LEAST_LEVEL = 1e-9  # probability that a true row is VIOLATED, outside the budget of the run
+RESOLUTION = 2.0**-23  # relative error of a number in binary32
+FULL_LENGTH = 20  # bits per coordinate; longer messages may hold binary32 numbers exactly
 ROUNDING = 1e-6  # relative to |x|^2: arithmetic and transmitted scales are binary32 (2^-24 each)
 
 
@@ -46,6 +50,7 @@ class CompressionJudge(Judge):
             *rows_of(lambda: self.declared_bits(c, where), "codec bits", **where),
             *rows_of(lambda: [self.distortion(c, where)], "distortion", **where),
             *rows_of(lambda: self.limit(c, where), LIMIT, **where),
+            *rows_of(lambda: _least_error(c, where), LEAST_ERROR, **where),
         ]
 
     def declared_bits(self, c: Compression, where: dict[str, Any]) -> Iterable[Comparison]:
@@ -170,3 +175,46 @@ def _bits_of_claim(bound: Bound, name: str, d: int, claimed: float | None) -> fl
     if claimed is None or claimed == math.inf or (name == "alpha" and claimed >= 1):
         return 0.0
     return math.inf if claimed == 0 else bound(d=d, **{name: claimed})
+
+
+def _least_error(c: Compression, where: dict[str, Any]) -> Iterable[Comparison]:
+    """Compare the smallest error of a Gaussian vector with the least that messages of this length can have."""
+    if c.source != "gaussian" or not c.bits.high < FULL_LENGTH * c.d:
+        return
+    smallest, bound = c.error_per_coordinate.low, least_error(c.d, c.bits.high, c.bits.n)
+    yield Comparison(
+        quantity=LEAST_ERROR,
+        measured=smallest,
+        interval=(smallest, smallest),
+        bound=bound,
+        side="lower",
+        verdict=exact_verdict(smallest >= bound),
+        theorem="volume of the balls around all messages",
+        n=c.bits.n,
+        **where,
+    )
+
+
+def least_error(d: int, bits: float, n: int) -> float:
+    """Return a lower bound on all squared errors per coordinate of n standard Gaussian vectors.
+
+    It fails with probability at most LEAST_LEVEL for every code.  Fewer than 2^(bits + 1) messages have at most so many
+    bits, and the balls of radius sqrt(d D) around them cover little volume where the density is at most its value at
+    the norm that all n vectors exceed.
+
+    Parameters
+    ----------
+    d : int
+        Number of coordinates, >= 1.
+    bits : float, bits
+        Length of the longest message, >= 0.
+    n : int
+        Number of vectors, >= 1.
+    """
+    from scipy.special import lambertw
+
+    tail = math.log(2 * n / LEAST_LEVEL)  # half of the level for a short vector, half for a close message
+    norm2 = float(-lambertw(-math.exp(-1 - 2 * tail / d)).real)  # per coordinate; P(|x|^2 < d norm2) <= e^-tail
+    log_volume = math.lgamma(d / 2 + 1) + d * norm2 / 2 - (bits + 1) * math.log(2) - tail
+    root = math.sqrt(2 / d) * math.exp(log_volume / d)
+    return max(0.0, root - RESOLUTION) ** 2

@@ -16,6 +16,7 @@ from ..records.sample import Sample
 from .intervals import ACQUIT, Interval, interval_below, student_interval, variance_interval
 from .verdict import Comparison, Verdict, open_above, tight_verdict, upper_verdict, wide
 
+NOT_MEASURED = "not measured"  # beginning of the reason of a row without a measurement
 UNJUDGED = 0.05  # level of intervals without a verdict, outside the budget
 
 
@@ -99,7 +100,7 @@ def unmeasured(quantity: str, error: Exception, **where: Any) -> Comparison:
         bound=None,
         side="upper",
         verdict=Verdict.INCONCLUSIVE,
-        reason=f"not measured: {missing}",
+        reason=f"{NOT_MEASURED}: {missing}",
         n=0,
         **where,
     )
@@ -108,9 +109,9 @@ def unmeasured(quantity: str, error: Exception, **where: Any) -> Comparison:
 def _of_numbers(row: Comparison) -> Comparison:
     """Return the row, INCONCLUSIVE if its bound is nan, or if it HOLDS without a number."""
     if row.bound is not None and math.isnan(row.bound) and row.verdict is not Verdict.OUT_OF_SCOPE:
-        return replace(row, bound=None, verdict=Verdict.INCONCLUSIVE, reason="not measured: the bound is no number")
+        return replace(row, bound=None, verdict=Verdict.INCONCLUSIVE, reason=f"{NOT_MEASURED}: the bound is no number")
     if row.verdict is Verdict.HOLDS and any(map(math.isnan, (row.measured, *row.interval))):
-        return replace(row, verdict=Verdict.INCONCLUSIVE, reason="not measured: the record has no number")
+        return replace(row, verdict=Verdict.INCONCLUSIVE, reason=f"{NOT_MEASURED}: the record has no number")
     return row
 
 

@@ -33,6 +33,13 @@ ONCE_UNNOTICED = (
     "runtime model x 2",
     "mean over m - 1",
     "averaging at every eighth step, not fourth",
+    "claims dropped",
+    "errors recorded as 0",
+    "every second seed copied",
+    "codec bits at one rank only",
+    "pasgd_compressed as if omega = 0",
+    "tau + 1 in the record",
+    "records of two uncommitted trees",
 )
 
 

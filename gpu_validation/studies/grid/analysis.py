@@ -17,7 +17,7 @@ from ...verdicts.envelope import in_streams
 from ...verdicts.judge import rows_of
 from ...verdicts.verdict import Comparison, Verdict, exact_verdict
 from .losses import loss_rows
-from .records import Probe, Traffic, Training
+from .records import Probe, Training
 from .seconds import seconds_rows
 
 
@@ -49,13 +49,15 @@ class _Rows(CompressionJudge):
                 where |= {"workload": record.compression.source}
             comparisons += self.compression(record.compression, where)
             if isinstance(record, Training):
-                comparisons += rows_of(partial(self.traffic, record.traffic, where), "bytes", **where)
+                comparisons += rows_of(partial(self.traffic, record, where), "bytes", **where)
                 seconds = rows_of(partial(seconds_rows, record, runs, where), "seconds per iteration", **where)
                 comparisons += [*seconds, *loss_rows(self, record, runs, where)]
         return comparisons
 
     # -- bytes ----------------------------------------------------------------------------------
-    def traffic(self, t: Traffic, where: dict[str, Any]) -> Iterable[Comparison]:
+    def traffic(self, record: Training, where: dict[str, Any]) -> Iterable[Comparison]:
+        t = record.traffic
+        yield _codec_bits(record, where)
         yield Comparison(
             quantity="payload bytes, whole cell",
             measured=t.payload_bytes,
@@ -91,3 +93,22 @@ class _Rows(CompressionJudge):
             verdict=exact_verdict(t.interface_bytes >= t.payload_bytes),
             **common,
         )
+
+
+def _codec_bits(record: Training, where: dict[str, Any]) -> Comparison:
+    """Compare the bits of all ranks together with the number of messages times their mean length."""
+    real_seeds = len(record.seeds) - record.virtual
+    expected = real_seeds * (record.steps // record.tau) * record.processes * record.compression.bits.mean
+    bits = record.traffic.codec_bits
+    return Comparison(
+        quantity="codec bits, whole cell",
+        measured=bits,
+        interval=(bits, bits),
+        bound=expected,
+        side="tight",
+        verdict=exact_verdict(abs(bits - expected) <= 0.5 + 1e-9 * expected),
+        unit="bit",
+        theorem="messages of all ranks times their mean length",
+        structural=True,
+        **where,
+    )

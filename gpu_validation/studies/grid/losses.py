@@ -21,6 +21,7 @@ ACCURACY_MARGIN = 0.05  # of accuracy that it may lose
 DIVERGED = 1.5  # times the uncompressed loss after one round: no other run may end above it
 LITTLE = 0.1  # a share of the squared norm that a biased operator may lose and still belong to those
 TWIN = "real processes against virtual workers: largest difference"
+REPEATED = "runs that equal another seed's, bit for bit"
 BOTH = "squared gradient norm and what the theorem leaves of it at the workers, average over steps"
 
 
@@ -34,9 +35,11 @@ def loss_rows(judge: Judge, record: Training, runs: Sequence[Training], where: d
     """
     yield from rows_of(lambda: [_theorem_row(judge, record, where)], AT_MEAN, **where)
     yield from rows_of(lambda: (_law_row(judge, law, where) for law in exact_laws(record)), "exact laws", **where)
+    if len(record.seeds) > 1:
+        yield from rows_of(lambda: [_repeated_row(record, where)], REPEATED, **where)
     if record.apart is not None:
         yield from rows_of(lambda: [_twin_row(record, where)], TWIN, **where)
-    cells = [run for run in runs if run.workload == record.workload]
+    cells = [run for run in runs if (run.workload, run.problem) == (record.workload, record.problem)]
     yield from rows_of(lambda: _paired_rows(judge, record, cells, where), "paired differences", **where)
     yield from rows_of(lambda: _lossless_rows(record, cells, where), LOSS, **where)
 
@@ -97,6 +100,23 @@ def _law_row(judge: Judge, law: Law, where: dict[str, Any]) -> Comparison:
         verdict=exact_verdict(apart <= DETERMINED * abs(law.mean)),
         n=sample.n,
         **about,
+    )
+
+
+def _repeated_row(record: Training, where: dict[str, Any]) -> Comparison:
+    """Count the runs that copy another seed's; diverged runs may be equal."""
+    runs = [run for run in zip(record.gradient_norm2, record.final_loss, strict=True) if np.isfinite(run).all()]
+    repeated = len(runs) - len(set(runs)) + len(record.seeds) - len(set(record.seeds))
+    return Comparison(
+        quantity=REPEATED,
+        measured=repeated,
+        interval=(repeated, repeated),
+        bound=0.0,
+        side="tight",
+        verdict=exact_verdict(repeated == 0),
+        theorem="independent random numbers for each seed",
+        n=len(record.seeds),
+        **where,
     )
 
 

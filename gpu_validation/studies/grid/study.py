@@ -45,6 +45,7 @@ class Preset(Design, Study):
 
     chosen: tuple[str, ...] = field(default=(), repr=False)
 
+    version = 2
     resumable = False
 
     @property

@@ -48,6 +48,7 @@ class TauStarStudy(Study):
     real_s: float = 4.0
     shape: Shape = SHAPE
 
+    without_noise = ("grid:heterogeneous:",)
     name = "tau-star"
     description = "measured best tau against Theorem 2, 1', the third-order law and the plan, with regrets"
     minutes = 6

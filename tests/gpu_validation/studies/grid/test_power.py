@@ -73,7 +73,7 @@ def cell(workload, period, seed=0, K=None, **change):
         compression=Compression(
             f"round deltas of {workload.name}", 80, declared, Sample.of([2560] * 8), *[nothing] * 2
         ),
-        traffic=Traffic(1, 1, 1, None, "by hand"),
+        traffic=Traffic(2 * (K // period) * M * 2560, 1, 1, None, "by hand"),
         timing=timing(0.002 * period + 0.008),
         curve=Curve((1.0,), (1,), (c.gap,)),
         virtual=N - 2,
@@ -201,6 +201,7 @@ def learned(operator="qsgd", *, constant=0.5, kind="Unbiased", loss=0.90, accura
         final_loss=(loss,),
         accuracy=(accuracy,),
         data={"synthetic": False, "classes": 10},
+        traffic=replace(record.traffic, codec_bits=record.traffic.codec_bits // 2),  # of one seed, not two
         compression=replace(record.compression, declared=declared),
         curve=Curve((1.0,), (1,), (2.3,)),
     )
