@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from bounds.claims import NoClaim
 from operators.ddp.gather import HEADER_BYTES
@@ -190,7 +191,9 @@ def _copied_seeds(record: Training) -> Training:
     """Return the record with every second seed's run in the place of the next."""
     taken = [i - i % 2 for i in range(len(record.seeds))]
     fields = ("gradient_norm2", "local_gradient_norm2", "final_loss")
-    copies = {name: tuple(values[i] for i in taken) if (values := getattr(record, name)) else () for name in fields}
+    copies: dict[str, Any] = {
+        name: tuple(values[i] for i in taken) if (values := getattr(record, name)) else () for name in fields
+    }
     return replace(record, **copies)
 
 

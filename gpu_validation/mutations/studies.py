@@ -134,7 +134,7 @@ def _two_trees(_: Bench) -> list[Comparison]:
         try:
             stored(path.parent, SMOKE)
         except StaleResultsError:
-            about = {"interval": (2.0, 2.0), "bound": 1.0, "side": "tight", "verdict": Verdict.VIOLATED}
+            about: dict[str, Any] = {"interval": (2.0, 2.0), "bound": 1.0, "side": "tight", "verdict": Verdict.VIOLATED}
             return [Comparison(operator=SMOKE.name, quantity="codes in one file of records", measured=2.0, **about)]
     return []
 

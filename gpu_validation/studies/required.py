@@ -64,9 +64,9 @@ def not_measured(required: Counter[Required], rows: Sequence[Comparison]) -> lis
     missing = []
     for key, times in required.items():
         shown = key._replace(judged=False)
-        found = present[key] + (0 if key.judged else present[key._replace(judged=True)])
+        n_present = present[key] + (0 if key.judged else present[key._replace(judged=True)])
         reason = reasons.get(shown, "") if key.judged else ""
-        missing += [_not_measured(key, reason)] * (times - found)
+        missing += [_not_measured(key, reason)] * (times - n_present)
     return missing
 
 
@@ -82,7 +82,7 @@ def listed(name: str) -> Counter[Required]:
     for quantities, places in _lists().get(name, ()):
         for place in places:
             for quantity, times, judged in quantities:
-                required[Required(*place, quantity, judged)] += times
+                required[Required._make((*place, quantity, judged))] += times
     return required
 
 
