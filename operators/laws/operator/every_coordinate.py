@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import zip_longest
-from math import floor, log
+from math import floor, isfinite, log
 from time import monotonic
 
 import numpy as np
@@ -200,7 +200,8 @@ class EveryCoordinate(Law):
 
     def _drawn(self, subject: Subject, examples: list[Example], context: Context) -> tuple[int, list[ClaimBets], float]:
         """Return the number of draws, the bets on them, and the share of pursued suspects where a half would lose."""
-        slow = self._pace(subject, examples, context) > SLOW_S
+        timed = isfinite(context.budget.seconds) and not context.accused
+        slow = timed and self._pace(subject, examples, context) > SLOW_S
         patient = not context.accused and not slow
         spent, usual = monotonic() - context.began, (SEEN_SHARE if slow else SHARE) * context.budget.seconds
         most = MOST_SHARE * context.budget.most_seconds if patient else usual

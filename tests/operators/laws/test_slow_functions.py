@@ -150,3 +150,17 @@ def test_failed_law_spares_the_statistical_ones_the_search_for_power(monkeypatch
     assert report["exact-marginals"] in report.failures
     assert report["unbiasedness"] in report.inconclusive
     assert calls[0] == calls[1]
+
+
+@pytest.mark.parametrize("name", ["honest", "half of x"])
+def test_an_untimed_check_is_the_same_on_a_slow_machine(name, monkeypatch):
+    function = (WRONG | {"honest": keep_half})[name]
+    budget = Budget.quick().untimed()
+    texts = []
+    for call_s in (1e-9, 10.0):
+        clock = Clock(function)
+        monkeypatch.setattr(clock, "now", lambda clock=clock, call_s=call_s: call_s * clock.calls)
+        clock.rules(monkeypatch)
+        report = check(clock, claim=Unbiased(omega=1.0), seed=5, budget=budget)
+        texts.append([(verdict.law, verdict.outcome, verdict.text) for verdict in report.verdicts])
+    assert texts[0] == texts[1]
