@@ -82,7 +82,7 @@ def find(mutation: Mutation, bench: Bench, honest: Sequence[Comparison]) -> Find
     """
     rows = list(mutation.rows(bench))
     violated = [row for row in rows if row.verdict is Verdict.VIOLATED]
-    lost = [row for row in rows if row.verdict is Verdict.INCONCLUSIVE and row.reason.startswith(NOT_MEASURED)]
+    lost = [row for row in rows if row.unmeasured]
     names = {row.quantity for row in violated} or {f"{NOT_MEASURED}: {row.quantity}" for row in lost}
     return Finding(
         name=mutation.name,

@@ -119,4 +119,5 @@ def _not_measured(key: Required, reason: str) -> Comparison:
         workload=key.workload,
         tau=key.tau,
         n=0,
+        unmeasured=True,
     )

@@ -102,6 +102,7 @@ def unmeasured(quantity: str, error: Exception, **where: Any) -> Comparison:
         verdict=Verdict.INCONCLUSIVE,
         reason=f"{NOT_MEASURED}: {missing}",
         n=0,
+        unmeasured=True,
         **where,
     )
 
@@ -109,10 +110,14 @@ def unmeasured(quantity: str, error: Exception, **where: Any) -> Comparison:
 def _of_numbers(row: Comparison) -> Comparison:
     """Return the row, INCONCLUSIVE if its bound is nan, or if it HOLDS without a number."""
     if row.bound is not None and math.isnan(row.bound) and row.verdict is not Verdict.OUT_OF_SCOPE:
-        return replace(row, bound=None, verdict=Verdict.INCONCLUSIVE, reason=f"{NOT_MEASURED}: the bound is no number")
+        return _without_number(replace(row, bound=None), "the bound is no number")
     if row.verdict is Verdict.HOLDS and any(map(math.isnan, (row.measured, *row.interval))):
-        return replace(row, verdict=Verdict.INCONCLUSIVE, reason=f"{NOT_MEASURED}: the record has no number")
+        return _without_number(row, "the record has no number")
     return row
+
+
+def _without_number(row: Comparison, missing: str) -> Comparison:
+    return replace(row, verdict=Verdict.INCONCLUSIVE, reason=f"{NOT_MEASURED}: {missing}", unmeasured=True)
 
 
 def gated(bound: Bound, row: Comparison) -> Comparison:

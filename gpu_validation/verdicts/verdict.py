@@ -185,6 +185,8 @@ class Comparison:
         Factor by which the interval may exceed the bound before the row is VIOLATED; inf if it never is.
     facts : dict of str to float, optional
         Further numbers, such as the target or the tau of a baseline, for pages and analyses.
+    unmeasured : bool, optional
+        Whether the row stands for a number that the records do not give.
 
     Attributes
     ----------
@@ -210,6 +212,7 @@ class Comparison:
     accuses_at: float | None = None
     slack: float = 1.0
     facts: dict[str, float] = field(default_factory=dict, hash=False)
+    unmeasured: bool = False
 
     @property
     def noticed(self) -> tuple[float, float] | None:

@@ -29,7 +29,7 @@ def cells():
 
 
 def unmeasured(rows):
-    return [row for row in rows if row.verdict is Verdict.INCONCLUSIVE and row.reason.startswith("not measured")]
+    return [row for row in rows if row.unmeasured]
 
 
 def message(kind, constant):
