@@ -227,7 +227,8 @@ class Study(ABC):
     def _is_built_in(self) -> bool:
         """Return whether this is the preset of its name, with any seed."""
         module = sys.modules.get(f"{__package__}.{self.name.replace('-', '_')}")
-        return module is not None and module.PRESET.seeded(self.seed) == self
+        preset = getattr(module, "PRESET", None)
+        return preset is not None and preset.seeded(self.seed) == self
 
     def _copies(self, records: Sequence[Record]) -> Iterator[tuple[Record, Exception]]:
         """Return records of random units that equal the record of another seed."""

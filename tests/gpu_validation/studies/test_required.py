@@ -45,6 +45,16 @@ def test_the_list_is_read_as_it_was_written():
         assert json.loads(json.dumps(as_list(listed(name)))) == json.loads(LISTED.read_text())[name]
 
 
+@pytest.mark.parametrize("name", ["outside", "study", "prediction", "of-a-user"])
+def test_a_study_of_a_user_requires_no_rows_whatever_its_name(name):
+    class Users(type(all_presets()["gtopk"])):
+        pass
+
+    Users.name = name
+    study = Users()
+    assert not study.required([{"unit": unit} for unit in study.units()])
+
+
 @given(st.data())
 def test_a_row_that_vanishes_or_is_no_longer_judged_is_named(data):
     name = data.draw(st.sampled_from(("gtopk", "error-feedback")))
