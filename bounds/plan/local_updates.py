@@ -136,13 +136,36 @@ class Search:
             rate = form.best_for_target(self.target) if self.eta is None else self.eta
             steps = form.steps_for(rate, self.target)
             least = np.maximum(steps * seconds, np.ceil(steps / last * (1 - EDGE)) * round_s)
+            if self.eta is None:
+                best = self._best_between(first, last)
+                rounds = best.steps_for(best.best_for_target(self.target), self.target) / last
+                least = np.maximum(least, np.ceil(rounds * (1 - EDGE)) * round_s)
         else:
             time_s = float(self.time_s or 0)
             steps = np.minimum(time_s / seconds, most_rounds(time_s, round_s) * last)
             rate = form.best_for_steps(steps) if self.eta is None else self.eta
             least = form.value(rate, steps)
+            if self.eta is None:
+                best, steps = self._best_between(first, last), most_rounds(time_s, round_s) * last
+                least = np.maximum(least, best.value(best.best_for_steps(steps), steps) * (1 - EDGE))
         possible = (np.nan_to_num(form.eta_max * (1 + 1e-9), nan=np.inf) >= rate) if self.eta is not None else True
         return float(np.where(possible, np.nan_to_num(least, nan=0.0, posinf=np.inf), np.inf).min())
+
+    def _best_between(self, first: np.ndarray, last: np.ndarray) -> InEta:
+        """Return coefficients at ``last`` with which as many rounds as at any tau from ``first`` on give less error.
+
+        With u = eta tau, a bound after R rounds is decrease/(u R) + (first/tau) u + (second/tau^2) u^2, u <= eta_max
+        tau.  From tau = 2 on, each of the three quotients only falls or only rises with tau, so that its best value is
+        at one of the ends.
+        """
+        low, high = (in_eta(self.theorem, **self.at, tau=tau) for tau in (first, last))
+        ratio = last / first
+        return InEta(
+            high.decrease,
+            np.minimum(low.first * ratio, high.first),
+            np.minimum(low.second * ratio**2, high.second),
+            np.maximum(low.eta_max / ratio, high.eta_max),
+        )
 
     def _floor(self, tau: int, seconds: float) -> float:
         """Return the cost with the price of this tau, ``seconds`` a local step, and no rounding to whole rounds."""

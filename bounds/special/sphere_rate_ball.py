@@ -90,10 +90,11 @@ def _by_integrals(kappa: Any, d: Any) -> tuple[Any, Any]:
 
 
 def _second_order(w: Any) -> Any:
-    """Return G(w): in closed form at a point, by the range of the integral form on a box."""
+    """Return G(w) by the form with the smaller error: the closed one loses rad w, the integral's range ``|w|^3``."""
     from flint import acb, arb, ctx
 
-    if w.rad() < arb(2) ** (-ctx.prec // 2):
+    size = abs(w).upper()
+    if w.rad() + size * arb(2) ** -ctx.prec < size**3:
         return w / (1 + w) - w.log1p()
     hull = 1 + w.union(acb(0))
     return -w * w / (2 * hull * hull)

@@ -70,7 +70,7 @@ class SharedScale(Summed):
 
     def bits_of_rounds(self, d: int, m: int) -> tuple[int, ...]:
         """Return a peak a block, and a word a coordinate."""
-        return 32 * (len(self._blocks(d)) - 1), self.word_bits * d
+        return 32 * -(-d // (self.block or d)), self.word_bits * d
 
     def claim_mean(self, d: int, m: int) -> UnbiasedMean:
         """Return ``n m S/(4 (2^(k-1) - m)^2)``."""

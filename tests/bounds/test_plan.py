@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -7,9 +8,10 @@ import pytest
 from bounds import Property, all_bounds
 from bounds.claims import Contractive, NoClaim, StrictlyContractive, Unbiased
 from bounds.plan import Candidate, Conditioned, Infeasible, Smooth, plan
-from bounds.plan.local_updates import Search
+from bounds.plan.local_updates import BY_THE_CLOCK, Search
 from bounds.runtime import Constant, Exponential, ParameterServer, Ring, RuntimeModel
 from bounds.tau import compressed_optimum, tau_convex
+from bounds.tau.in_eta import in_eta
 from bounds.theorems.pasgd_compressed import pasgd_compressed
 
 DENSE = 8e6  # bits
@@ -331,6 +333,35 @@ def test_few_periods_are_looked_at_and_none_is_better(goal, monkeypatch):
     near = range(max(1, best.tau - 40), best.tau + 40)
     costs = [search._cost(tau) for tau in (*near, *range(1, 4000, 53))]
     assert search._cost(best.tau) <= min(costs) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("goal", [{"target": 0.1}, {"time_s": 6e5}])
+@pytest.mark.parametrize("noise", [1.0, 0.0])
+def test_a_period_whose_rounds_are_nearly_constant_is_found_with_few_values(goal, noise, monkeypatch):
+    seconds, asked = RuntimeModel.seconds_per_iteration, []
+
+    def counted(self, **at):
+        asked.append(at["tau"])
+        return seconds(self, **at)
+
+    monkeypatch.setattr(RuntimeModel, "seconds_per_iteration", counted)
+    runtime = RuntimeModel(Constant(1e-6), delay_s=1e4, m=10**6)
+    problem = replace(PROBLEM, L=1.2, sigma2=noise, gap=1.0)
+    best = plan([Candidate("dense", Unbiased(0), 1.0)], runtime=runtime, problem=problem, **goal).best
+    assert best.tau > 0
+    assert len(asked) < 4000  # of more than 80 000 in 20 s before
+
+
+@pytest.mark.parametrize("theorem", BY_THE_CLOCK)
+@pytest.mark.parametrize("omega", [0.0, 0.3, 70.0])
+def test_coefficients_in_rates_per_round_are_monotone_from_two_steps_on(theorem, omega):
+    values = {"gap": 1.3, "L": 0.7, "sigma2": 2.1, "m": 3, "omega": omega, "omega1": omega, "omega2": omega / 2}
+    values |= {"alpha": omega / (1 + omega), "G": 4.0}
+    tau = np.concatenate([np.arange(2, 2000), 2 ** np.arange(11, 40)])
+    form = in_eta(all_bounds()[theorem], **values, tau=tau)
+    for ratio in (form.first / tau, form.second / tau**2.0, form.eta_max * tau):
+        steps, slack = np.diff(ratio), 1e-12 * np.abs(ratio).max()
+        assert (steps <= slack).all() or (steps >= -slack).all()
 
 
 @pytest.mark.parametrize("method", ["diana", "diana_distance"])

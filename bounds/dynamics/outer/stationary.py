@@ -70,9 +70,10 @@ def variance_of(step: AffineRound) -> np.ndarray:
     is_stable = np.abs(np.linalg.eigvals(step.matrix)).max(axis=-1) < 1
     power = np.where(is_stable[:, None, None], step.matrix, 0.0)
     total = np.array(step.covariance, float)
-    for _ in range(DOUBLINGS):  # positive terms alone; the equation for their sum is ill-conditioned at small rates
-        total += power @ total @ np.swapaxes(power, -1, -2)
-        power = power @ power
-        if not power.any():
-            break
-    return np.where(is_stable, total[:, 0, 0], np.inf)
+    with np.errstate(over="ignore", invalid="ignore"):  # at an eigenvalue of 1 but for its rounding, powers may grow
+        for _ in range(DOUBLINGS):  # positive terms alone; the equation for their sum is ill-conditioned at small rates
+            total += power @ total @ np.swapaxes(power, -1, -2)
+            power = power @ power
+            if not power.any():
+                break
+    return np.where(is_stable & np.isfinite(total[:, 0, 0]), total[:, 0, 0], np.inf)

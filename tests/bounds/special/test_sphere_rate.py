@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bounds.special import sphere_rate_ball
 from bounds.special.sphere_rate import bessel_ratio, concentration, debye_log_polynomials, sphere_rate
 from bounds.special.sphere_rate_function import enclose_sphere_rate
 
@@ -87,6 +88,16 @@ def test_integral_and_bessel_branches_of_the_ball_overlap():
             log_mean = (arb(dimension) / 2).lgamma() + order * (2 / arb(kappa)).log() + lower.log()
             assert integrals[0].overlaps(log_mean)
             assert integrals[1].overlaps(upper / lower)
+
+
+@pytest.mark.parametrize("bits", [1e3, 2e6, 1e12, 1e40])
+def test_a_huge_dimension_is_enclosed_with_few_values(bits, monkeypatch):
+    asked, second_order = [], sphere_rate_ball._second_order
+    monkeypatch.setattr(sphere_rate_ball, "_second_order", lambda w: (asked.append(w), second_order(w))[1])
+    value = enclose_sphere_rate(1 - Fraction(2 * int(bits), 10**100), 10**100)  # nearly (1 - alpha) d/(2 ln 2)
+    assert value.hi - value.lo <= 1e-12 * value.hi
+    assert value.lo / bits == pytest.approx(1 / math.log(2), rel=1e-6)
+    assert len(asked) < 10_000  # of more than 10^5 before
 
 
 def test_three_dimensions_have_a_closed_form():

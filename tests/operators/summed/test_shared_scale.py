@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -44,6 +45,12 @@ def test_result_is_that_of_the_scalar_definition(word_bits):
     result = sum_of_ranks(vectors, SharedScale(word_bits), key=Key(1, step=4))
 
     np.testing.assert_allclose(result.mean, by_hand(vectors, word_bits, Key(1, step=4)), rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("d", [1, 255, 256, 257, 1000, 10**12, 10**18])
+def test_the_bits_of_any_length_are_counted_without_a_block(d):
+    assert SharedScale(12, block=256).bits_of_rounds(d, 3) == (32 * math.ceil(Fraction(d, 256)), 12 * d)
+    assert SharedScale(12).bits_of_rounds(d, 3) == (32, 12 * d)
 
 
 def test_every_block_has_the_scale_of_its_own_peaks():

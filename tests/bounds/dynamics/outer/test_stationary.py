@@ -8,7 +8,9 @@ import sympy as sp
 
 from bounds.dynamics import Quadratic
 from bounds.dynamics.outer import OuterStep, Workers, second_moments, stationary_variance
+from bounds.dynamics.outer.forms import AffineRound
 from bounds.dynamics.outer.merge import RULES
+from bounds.dynamics.outer.stationary import variance_of
 
 WORKERS = Workers.alike(Quadratic([0.1, 0.5, 1.0], [1.0, 1.0, 1.0], [0.5, 1.0, 2.0]), 4)
 RUN = {"eta": 0.3, "tau": 5}
@@ -80,3 +82,9 @@ def test_the_variance_is_that_of_the_closed_form_at_the_smallest_rates(eta, nu_h
     workers = Workers(np.ones((m, 1)), np.zeros((m, 1)), np.ones((m, 1)), np.zeros(1))
     found = stationary_variance(workers, "blocking", eta=eta, tau=tau, outer=OuterStep(nu, beta))
     assert found[0] == pytest.approx(closed, rel=1e-6)
+
+
+def test_an_eigenvalue_at_one_but_for_its_rounding_ends_without_a_warning():
+    matrix = np.array([[[1 - 2.0**-53, 1e6], [0.0, 1 - 2.0**-53]]])
+    steps = AffineRound(matrix, np.zeros((1, 2)), np.eye(2)[None])
+    assert np.all(variance_of(steps) > 1e20)
