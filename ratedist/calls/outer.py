@@ -63,7 +63,7 @@ class OuterAdvice(Answered):
     rows : tuple of dict
         The same with "name" and "merge" for plain averaging, for the step asked about, and for what libraries choose;
         "fate" is "contracts", "diverges", "stands still" or "not known"; "factor" is None where the merge rule is not
-        known, "noise" where nothing is stationary.
+        known, "noise" where nothing is stationary or rounding hides it.
     about : str
         What the model is.
     assumed : tuple of str, optional
@@ -277,9 +277,10 @@ class _Round:
         fate = "contracts" if factor < 1 - EDGE else "diverges" if factor > 1 + EDGE else "stands still"
         noise = loss = None
         if fate == "contracts":
-            losses = self._losses(merge, step)
-            noise = float((losses / self._losses("blocking", AVERAGING)).max())
-            loss = None if self.sigma2 is None else self.sigma2 * float(losses.max())
+            losses, plain_losses = self._losses(merge, step), self._losses("blocking", AVERAGING)
+            if np.isfinite([losses, plain_losses]).all():  # eigenvalues of 1 but for their rounding leave no number
+                noise = float((losses / plain_losses).max())
+                loss = None if self.sigma2 is None else self.sigma2 * float(losses.max())
         return facts | {"fate": fate, "factor": factor, "noise": noise, "loss": loss}
 
     def _losses(self, merge: str, step: OuterStep) -> np.ndarray:
