@@ -97,7 +97,7 @@ def test_a_huge_dimension_is_enclosed_with_few_values(bits, monkeypatch):
     value = enclose_sphere_rate(1 - Fraction(2 * int(bits), 10**100), 10**100)  # nearly (1 - alpha) d/(2 ln 2)
     assert value.hi - value.lo <= 1e-12 * value.hi
     assert value.lo / bits == pytest.approx(1 / math.log(2), rel=1e-6)
-    assert len(asked) < 10_000  # of more than 10^5 before
+    assert len(asked) < 10_000
 
 
 def test_three_dimensions_have_a_closed_form():
