@@ -16,7 +16,7 @@ from .pilot import Pilot
 from .pilot_choice import PilotChoice
 from .pilot_plan import PilotPlan
 from .planned_run import backward_not_said
-from .prediction import HIDDEN, Predictor
+from .prediction import HIDDEN, UNTRIED, Predictor
 from .prediction_records import Foretold, Sent, rhythm_fields
 from .rhythm import Rhythm, rhythms
 from .too_short import too_short
@@ -120,7 +120,8 @@ def _choices(
 def _choice(name: str, exchange: str, rhythm: Rhythm, foretold: Foretold) -> PilotChoice:
     when = rhythm_fields(rhythm)
     if foretold.time_ratio is None:
-        return PilotChoice(name, exchange, feasible=False, reason=HIDDEN, **when)
+        reason = UNTRIED if UNTRIED in foretold.unknown else HIDDEN
+        return PilotChoice(name, exchange, feasible=False, reason=reason, **when)
     return PilotChoice(
         name,
         exchange,

@@ -24,7 +24,6 @@ from .progress import (
     RoundRows,
     kept_by_staleness,
     kept_with_errors,
-    kept_with_feedback,
 )
 from .rhythm import Rhythm
 from .step_seconds import StepSeconds
@@ -42,9 +41,8 @@ LOCAL = (
 )
 STALE = "the lower end of progress in flight: the pilot has not looked at gradients that are {old} steps old"
 HIDDEN = "progress: the noise of the pilot hides the gradient; take more moments, or larger batches"
-BIASED = (
-    "error feedback: the residuals, up to {lag:.3g} gradients of a rank, are late at the end, and are taken to be "
-    "curved as a step is"
+UNTRIED = (
+    "progress with error feedback: no trial rounds show it; make a pilot with rounds, or with more local steps in them"
 )
 CURVED = "how errors of messages lie to the curvature: taken to be curved as the messages are"
 BEYOND = "what is left of a gradient beyond {last} steps, which was not looked at: taken as falling on as before"
@@ -228,7 +226,7 @@ class Predictor:
             if isinstance(way.claim, Unbiased):
                 share, about = kept_with_errors(rows, sent.omega, whose), CURVED
             elif isinstance(way.claim, Contractive) and sent.residual is not None:
-                share, about = kept_with_feedback(rows, sent.residual, whose), BIASED.format(lag=sent.residual)
+                return None, (*convex, UNTRIED)
             else:
                 raise ValueError(
                     "a prediction needs an unbiased operator, or error feedback that the pilot has tried; got "

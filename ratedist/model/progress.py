@@ -233,30 +233,6 @@ def _lost(rows: RoundRows, signal: Number, omega: Number, averaging: Averaging) 
     return ratio_estimate(lost, gained, rows.signal.level)
 
 
-def kept_with_feedback(rows: RoundRows, residual: float, averaging: Averaging) -> Estimate | None:
-    """Return what error feedback leaves of a round's progress: all of it, but for how far the residual bends it.
-
-    Parameters
-    ----------
-    rows : RoundRows
-        Of rounds of as many steps.
-    residual : float
-        Largest norm of a residual over that of a gradient.
-    averaging : Averaging
-        Whose messages they are.
-    """
-    signal = float(rows.signal.interval.hi)
-    if not rows.signal.value < math.inf or float(averaging.sides(rows, rows.signal.value)[0].mean()) <= 0:
-        return None
-    if not math.isfinite(signal):
-        return Estimate(1.0, Interval(0.0, math.inf), rows.level)
-    gained, _ = averaging.sides(rows, signal)
-    bent = max(float(ratio_estimate(rows.bends, gained, rows.signal.level).interval.hi), 0.0)
-    curved = max(float(ratio_estimate(signal * rows.falls, gained, rows.signal.level).interval.hi), 0.0)
-    turn = 2 * residual * math.sqrt(bent * min(curved, bent))
-    return Estimate(1.0, Interval(_share(1 - turn), 1 + turn), rows.level)
-
-
 def kept_by_staleness(rows: RoundRows, step: RoundRows, tau: int, averaging: Averaging) -> Estimate:
     """Return a round's progress over that of as many steps from its start: all that old gradients could cost.
 
