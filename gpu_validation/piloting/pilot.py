@@ -10,6 +10,7 @@ gradient, and the gradient of the same batch is computed again after some local 
 from __future__ import annotations
 
 import json
+import math
 import resource
 import time
 from collections.abc import Iterable, Sequence
@@ -34,6 +35,9 @@ from .trials import Trials
 OPERATORS = ("cast:bf16,rounding=stochastic", "qsgd:16,bucket=512", "tcdq:omega=0.1", "tcdq:omega=1", "scaled_sign")
 TAUS = (1, 2, 4, 8, 16)
 ROUND_TAUS = (1, 4, 16)
+SHARE = 0.1  # of the steps of a training
+MOST_ROUNDS = 4  # that are tried unasked
+FORWARD = 1 / 3  # cost of a pass without gradient, over one with
 FRESH = 16  # batches of every worker for the loss after a trial
 TRIED, TIMED = 2, 3  # folded into the key
 WARM_UP = 3
@@ -52,7 +56,9 @@ def pilot(
     process_group: dist.ProcessGroup | None = None,
     ranks_per_node: int = 1,
     most_bytes: int = 1 << 24,
-    rounds: int = 0,
+    steps: int | None = None,
+    share: float = SHARE,
+    rounds: int | None = None,
     round_taus: Sequence[int] = ROUND_TAUS,
     worker_batches: Sequence[Iterable[Any]] = (),
     before_step: BeforeStep | None = None,
@@ -85,8 +91,13 @@ def pilot(
         Number of consecutive ranks that share a node; with more than 1, links are timed on both levels.
     most_bytes : int, bytes, optional
         Length of the longest vector by which links are timed.
-    rounds : int, optional
+    steps : int or None, optional
+        Steps of the whole training, by which the cost of the pilot is judged; None if they are not known.
+    share : float, optional
+        Largest share of these steps that the pilot may cost, in (0, 1].
+    rounds : int or None, optional
         Number of trials of rounds against synchronous steps, with every operator and without; 0 for none, else >= 2.
+        None takes as many, up to 4, as fit into the share of ``steps``; none if there are no ``steps`` or no workers.
     round_taus : sequence of int, optional
         Local steps of these rounds, increasing from 1, each a divisor of the largest.
     worker_batches : sequence of iterable, optional
@@ -124,7 +135,15 @@ def pilot(
     parameters, buffers, gradients, the optimizer, the generators of torch, ``random``, NumPy and of the loaders are as
     before.  An iterator has lost the batches that were used.
     """
-    steps = _checked(moments, taus)
+    distance = _checked(moments, taus)
+    if rounds is None:
+        most = MOST_ROUNDS if steps is not None and _has_workers(worker_batches, process_group) else 0
+        numbers = [*range(most, 1, -1), 0]
+    else:
+        numbers = [rounds]
+    costs = [(n, passes(moments, taus, n, round_taus, len(operators))) for n in numbers]
+    rounds, cost = next((each for each in costs if steps is None or each[1] <= share * steps), costs[-1])
+    _check_cost(cost, steps, share)
     _check_rounds(rounds, round_taus, worker_batches)
     training = Training(model, optimizer, loss, again_and_again(batches), before_step)
     loaders = (batches, *worker_batches)
@@ -136,7 +155,7 @@ def pilot(
         for _ in range(WARM_UP):
             training.step(training.batch())
         for moment in range(moments):
-            look.at_a_moment(steps, feed=moment == moments - 1)
+            look.at_a_moment(distance, feed=moment == moments - 1)
     tried = None
     if rounds:
         streams = [again_and_again(each) for each in worker_batches] or [training.batches]
@@ -187,10 +206,55 @@ def pilot(
         exchanges=tuple(_from_all(list(exchanges), process_group)[0]),
         backward_s=tuple(map(tuple, backward_s)),
         sums_at_once=at_once,
+        passes=cost,
+        steps=steps or 0,
     )
     if path is not None and place == 0:
         write_atomically(Path(path), json.dumps(measured.to_dict(), allow_nan=False, indent=1) + "\n")
     return measured
+
+
+def passes(moments: int, taus: Sequence[int], rounds: int, round_taus: Sequence[int], operators: int) -> int:
+    """Return what a pilot costs a worker, in forward and backward passes.
+
+    Parameters
+    ----------
+    moments : int
+        Points of the path at which gradients are measured.
+    taus : sequence of int
+        Local steps after which a gradient is computed again.
+    rounds : int
+        Number of trials of rounds.
+    round_taus : sequence of int
+        Local steps of these rounds.
+    operators : int
+        Number of operators.
+
+    Notes
+    -----
+    A pass without gradient counts a third.  Every choice of a trial is taken to have residuals.
+    """
+    look = WARM_UP + moments * (2 + len(taus) + taus[-1])
+    choices = (operators + 1) * len(round_taus)
+    trial = choices * round_taus[-1] + FORWARD * FRESH * (1 + 2 * choices) if rounds else 0
+    return look + math.ceil(rounds * trial)
+
+
+def _check_cost(cost: int, steps: int | None, share: float) -> None:
+    if not (isinstance(share, int | float) and 0 < share <= 1):
+        raise ValueError(f"share must be in (0, 1]; got share = {share}: 0.1 is a tenth of the training")
+    if steps is not None and not (isinstance(steps, int) and steps >= 1):
+        raise ValueError(f"steps must be the whole steps of the training, >= 1; got steps = {steps}: leave it out")
+    if steps is not None and cost > share * steps:
+        raise ValueError(
+            f"a pilot may cost at most {share:.0%} of the steps of the training; got {cost} passes of {steps} steps: "
+            "take fewer moments, taus or rounds, or raise share"
+        )
+
+
+def _has_workers(worker_batches: Sequence[Iterable[Any]], group: dist.ProcessGroup | None) -> bool:
+    grouped = dist.is_available() and dist.is_initialized()
+    return len(worker_batches) >= 2 or (grouped and dist.get_world_size(group) > 1)
 
 
 class _Look:

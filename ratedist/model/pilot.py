@@ -87,6 +87,10 @@ class Pilot(Answered):
         Of the backward passes of the steps of ``step_s``, shape (ranks, n).
     sums_at_once : int, optional
         How many sums the ranks' group makes at the same time.
+    passes : int, optional
+        What the pilot cost a worker, in forward and backward passes; 0 if it is not known.
+    steps : int, optional
+        Of the whole training; 0 if they are not known.
     """
 
     d: int
@@ -110,6 +114,8 @@ class Pilot(Answered):
     exchanges: tuple[ExchangeTimings, ...] = ()
     backward_s: tuple[tuple[float, ...], ...] = ()
     sums_at_once: int = 1
+    passes: int = 0
+    steps: int = 0
 
     # -- estimates ---------------------------------------------------------------------------------------
     def step(self, level: float = LEVEL) -> Estimate:
@@ -272,7 +278,7 @@ class Pilot(Answered):
         path = LocalPath(self.taus, np.array(self.falls), np.array(self.bends), drops, gradient2, level)
         timed = timed_on(checked_cluster(cluster), self.exchanges, self.ranks, self.link)
         clock = StepSeconds(self.step(part_of(level)), cluster, self.d, level, timed, baseline)
-        return Predictor(path, clock, self.rounds, steps)
+        return Predictor(path, clock, self.rounds, steps or self.steps or None)
 
     def then(self, later: Pilot) -> Pilot:
         """Return this pilot with the trial rounds of a later one beside its own, each for an equal part of a training.
@@ -289,7 +295,7 @@ class Pilot(Answered):
         """
         if self.rounds is None or later.rounds is None:
             raise ValueError("a later pilot adds its trial rounds; got a pilot without: make both with rounds >= 2")
-        return replace(self, rounds=self.rounds.then(later.rounds))
+        return replace(self, rounds=self.rounds.then(later.rounds), passes=self.passes + later.passes)
 
     def sent(self, operator: str | Operator, level: float = LEVEL) -> Sent:
         """Return messages of an operator as they were measured.
@@ -350,8 +356,9 @@ class Pilot(Answered):
         facts = {
             "noise scale": f"{_estimated(noise.scale)} batches: variance of a gradient over its squared mean",
             "gradient left": f"{', '.join(left[:1] + left[1:][-1:])} local steps (same batch)",
-            "curvature": f"at least {self.curvature():.4g} along the path",
+            "curvature": f"at least {self.curvature():.4g} for the losses of single batches, on the path",
             "machine": f"{self.device}, {self.threads} threads, {self.ranks} ranks",
+            "pilot": cost_text(self.passes, self.steps),
             "memory": f"{self.memory_bytes / 2**20:.0f} MiB",
         }
         facts |= {f"link {timings.level}"[:LABEL]: _link_text(timings) for timings in self.links}
@@ -425,3 +432,17 @@ def _link_text(timings: LinkTimings) -> str:
         return f"{timings.link().in_words()}, {timings.ranks} ranks"
     except ValueError as error:
         return str(error)
+
+
+def cost_text(passes: int, steps: int) -> str:
+    """Return what a pilot cost a worker, with its share of the training's steps; "" if it is not known.
+
+    Parameters
+    ----------
+    passes : int
+        Forward and backward passes.
+    steps : int
+        Of the whole training; 0 if they are not known.
+    """
+    share = f", {passes / steps:.1%} of {steps} steps" if steps else ""
+    return f"cost {passes} passes a worker{share}" if passes else ""

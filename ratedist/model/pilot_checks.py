@@ -49,6 +49,9 @@ def pilot_of_record(stated: Any) -> Pilot:
         _check_numbers("backward_s", row, least=0.0, count=len(pilot.step_s[0]))
     once = pilot.sums_at_once
     _require(_is_whole(once) and 1 <= once <= MOST_RANKS, "sums_at_once", f"an integer from 1 to {MOST_RANKS}", once)
+    for name in ("passes", "steps"):
+        value = getattr(pilot, name)
+        _require(_is_whole(value) and 0 <= value <= MOST_D, name, f"an integer from 0 to {MOST_D}", value)
     _check_path(pilot)
     _check_operators(pilot)
     for timings in pilot.links:

@@ -11,6 +11,7 @@ from ..records import Answer, Table
 from .cluster import Cluster
 from .constants import LEFT_OUT, RESCALING
 from .limits import Limits
+from .pilot import cost_text
 from .pilot_choice import PilotChoice
 from .prediction_records import Prediction
 from .ranked import Ranked, way_text
@@ -42,6 +43,10 @@ class PilotPlan(Ranked[PilotChoice]):
         Workers and links.
     time_of : callable
         Predicted seconds to a loss of a choice, with the bandwidth times a factor.
+    passes : int, optional
+        What the pilot cost a worker, in forward and backward passes; 0 if it is not known.
+    steps : int, optional
+        Of the whole training; 0 if they are not known.
     """
 
     prediction: Prediction
@@ -51,6 +56,8 @@ class PilotPlan(Ranked[PilotChoice]):
     too_short: tuple[str, ...]
     cluster: Cluster
     time_of: Callable[[PilotChoice, float], float] = field(compare=False)
+    passes: int = 0
+    steps: int = 0
 
     @cached_property
     def turns(self) -> tuple[dict[str, Any], ...]:
@@ -80,7 +87,7 @@ class PilotPlan(Ranked[PilotChoice]):
             + "".join(f"; 2x better {each.part} would save {each.saved_share:.0%}" for each in saved),
             "turns": "; ".join(turn["words"] for turn in self.turns[:2]),
             "worst case": self._worst_case_short(),
-            "pilot": next(iter(self.too_short), ""),
+            "pilot": "; ".join(filter(None, (cost_text(self.passes, self.steps), *self.too_short[:1]))),
             "learning rate": f"that of the pilot; {RESCALING}",
         }
         lost = {choice.name: choice.reason for choice in self.shown if not choice.feasible}

@@ -80,6 +80,8 @@ def plan_of_pilot(
         too_short=tuple(too_short(pilot, cluster, best, way, ranking)),
         cluster=cluster,
         time_of=cost_of_prediction(pilot, cluster),
+        passes=pilot.passes,
+        steps=pilot.steps,
         assumed=(*cluster.assumed(), *backward_not_said(cluster)),
     )
 

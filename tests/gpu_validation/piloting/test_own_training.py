@@ -11,6 +11,8 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.data import DataLoader, TensorDataset
 
 from gpu_validation import pilot
+from gpu_validation.piloting.pilot import passes
+from ratedist.cli import main
 
 QUICK = {"operators": ["scaled_sign"], "taus": (1, 2), "moments": 2}
 ROUNDS = QUICK | {"rounds": 2, "round_taus": (1, 2)}
@@ -258,3 +260,54 @@ def test_synchronous_steps_are_those_of_the_mean_gradient():
         optimizer.step()
     ddp = next(row for row in found.rounds.rows if (row.operator, row.tau) == ("", 1))
     assert ddp.falls[0] == pytest.approx([losses[0] - losses[4], losses[4] - losses[8]], rel=1e-5)
+
+
+# -- cost --------------------------------------------------------------------------------------------------------------
+def passes_counted(**given):
+    """The forward and backward passes of one worker, by calls of its loss; a pass without gradient counts a third."""
+    model, source, calls = Net(), loader(), [0.0]
+
+    def counted(model, batch):
+        calls[0] += 1 if torch.is_grad_enabled() else 1 / 3
+        return loss(model, batch)
+
+    workers = given.pop("workers", 0)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    found = pilot(model, optimizer, counted, source, worker_batches=[source] * workers, **QUICK | given)
+    return found, calls[0]
+
+
+def test_the_cost_is_that_of_the_passes():
+    found, calls = passes_counted()
+    assert found.passes == calls
+    found, with_rounds = passes_counted(workers=2, rounds=3, round_taus=(1, 2))
+    assert (with_rounds - calls) / 2 <= found.passes - calls <= 1.3 * (with_rounds - calls) / 2
+
+
+@pytest.mark.parametrize(("steps", "rounds"), [(None, 0), (300, 0), (1300, 2), (10**5, 4)])
+def test_rounds_are_tried_unasked_where_they_fit_into_the_share(steps, rounds):
+    found, _ = passes_counted(workers=2, steps=steps, round_taus=(1, 2))
+    assert (0 if found.rounds is None else len(found.rounds.rows[0].falls[0])) == rounds
+    assert steps is None or found.passes <= 0.1 * steps
+    assert (found.steps or None) == steps
+    assert found.passes == passes(2, (1, 2), rounds, (1, 2), 1)
+
+
+def test_a_pilot_that_costs_more_than_its_share_is_refused_before_it_starts():
+    with pytest.raises(
+        ValueError, match="at most 10% of the steps of the training; got 15 passes of 149"
+    ):
+        passes_counted(steps=149)
+    assert passes_counted(steps=149, share=0.2)[0].passes == 15
+    for change, rule in (({"share": 0}, "share must be in"), ({"steps": 0}, "steps must be the whole steps")):
+        with pytest.raises(ValueError, match=rule):
+            passes_counted(**{"steps": 1000} | change)
+
+
+@pytest.mark.parametrize("line", ["pilot {}", "plan --pilot {} --workers 4 --explain"])
+def test_the_cost_is_printed(line, tmp_path, capsys):
+    file = tmp_path / "pilot.json"
+    passes_counted(workers=2, steps=10**4, round_taus=(1, 2), path=file)
+    assert main(line.format(file).split()) == 0
+    cost = passes(2, (1, 2), 4, (1, 2), 1)
+    assert f"cost {cost} passes a worker, {cost / 100:.1f}% of 10000 steps" in " ".join(capsys.readouterr().out.split())
