@@ -30,7 +30,7 @@ def costs(wanted: Callable[[Cell], bool]) -> tuple[list[float], list[float]]:
     by_pilot, by_rule = [], []
     for rows in by_place([cell for cell in all_cells(TRIED) if wanted(cell)]):
         best = min(cell.measured for cell in rows)
-        by_pilot.append(min(rows, key=lambda cell: cell.value).measured / best)
+        by_pilot.append(min(rows, key=lambda cell: cell.ranked_by).measured / best)
         by_rule += [cell.measured / best for cell in rows if RULES[CHEAP](cell.choice)]
     return by_pilot, by_rule
 

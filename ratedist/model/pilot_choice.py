@@ -42,7 +42,7 @@ class PilotChoice:
     limits : str, optional
         What takes most of a step.
     relative_cost : float, optional
-        Its ``time_ratio`` over the best choice's.
+        Its ``ranked_by`` over the best choice's.
     distinct : bool, optional
         Whether its interval lies above the best choice's, so that it is told apart from it.
     parts : int, optional
@@ -51,6 +51,8 @@ class PilotChoice:
         Steps made while a message travels.
     buckets : int, optional
         Messages of a gradient, all but the last sent during the backward pass.
+    fed_back : bool, optional
+        Whether messages carry error feedback.
     """
 
     operator: str
@@ -68,6 +70,7 @@ class PilotChoice:
     parts: int = 1
     in_flight: int = 0
     buckets: int = 1
+    fed_back: bool = False
 
     @property
     def name(self) -> str:
@@ -83,6 +86,11 @@ class PilotChoice:
     def way(self) -> str:
         """Operator and exchange in words."""
         return way_text(self.operator, self.exchange, self.operator)
+
+    @property
+    def ranked_by(self) -> float:
+        """The number by which choices are ranked, ``ranking_number`` of the time ratio."""
+        return ranking_number(self.time_ratio, fed_back=self.fed_back)
 
     @property
     def ratio(self) -> float:
@@ -112,3 +120,18 @@ class PilotChoice:
 
 def _value_and_ends(estimate: Estimate) -> tuple[float, float, float]:
     return estimate.value, float(estimate.interval.lo), float(estimate.interval.hi)
+
+
+def ranking_number(time_ratio: Estimate | None, *, fed_back: bool) -> float:
+    """Return the value of a prediction; with error feedback its upper end.
+
+    Parameters
+    ----------
+    time_ratio : Estimate or None
+        Predicted time; None without a prediction, which is infinite.
+    fed_back : bool
+        Whether messages carry error feedback: a short trial does not show whether residuals arrive in time.
+    """
+    if time_ratio is None:
+        return math.inf
+    return float(time_ratio.interval.hi) if fed_back else time_ratio.value

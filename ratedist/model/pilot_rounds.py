@@ -110,13 +110,26 @@ class RoundTrials:
         return Estimate(value, Interval(low, high), level)
 
     def _tried(self, operator: str, tau: int, level: float) -> Estimate:
-        """Return the harmonic mean over the stretches: each counts by the time that it takes."""
+        """Return progress as it was tried; with residuals the interval also holds progress without what they owe."""
         if (operator, tau) == SYNCHRONOUS:
             return Estimate(1.0, Interval(1.0, 1.0), level)
-        pairs = self._pairs(operator, tau)
+        row = self._row(operator, tau)
+        tried = self._mean(row.falls, level)
+        if not row.owed:
+            return tried
+        left = tuple(
+            tuple(fall - owed for fall, owed in zip(*stretch, strict=True))
+            for stretch in zip(row.falls, row.owed, strict=True)
+        )
+        ends = [tried.interval, self._mean(left, level).interval]
+        return Estimate(tried.value, Interval(min(each.lo for each in ends), max(each.hi for each in ends)), level)
+
+    def _mean(self, falls: tuple[tuple[float, ...], ...], level: float) -> Estimate:
+        """Return the harmonic mean of progress over the stretches: each counts by the time that it takes."""
+        pairs = list(zip(falls, self._row(*SYNCHRONOUS).falls, strict=True))
         if any(sum(falls) <= 0 and not hides(falls, synchronous) for falls, synchronous in pairs):
             return Estimate(0.0, Interval(0.0, math.inf), level)
-        if self.hidden(operator, tau):
+        if any(hides(*pair) for pair in pairs):
             quantiles = mean_quantiles([quantiles_of(*pair) for pair in pairs])
             low, times, high = np.interp(((1 - level) / 2, 0.5, (1 + level) / 2), SHARES, quantiles).tolist()
             return Estimate(1 / times, Interval(1 / high, 1 / low), level)
@@ -139,7 +152,7 @@ class RoundTrials:
         return 0 if (operator, tau) == SYNCHRONOUS else sum(hides(*pair) for pair in self._pairs(operator, tau))
 
     def _pairs(self, operator: str, tau: int) -> list[tuple[tuple[float, ...], tuple[float, ...]]]:
-        return list(zip(self._falls(operator, tau), self._falls(*SYNCHRONOUS), strict=True))
+        return list(zip(self._row(operator, tau).falls, self._row(*SYNCHRONOUS).falls, strict=True))
 
     def lag(self, operator: str) -> float:
         """Return after how many rounds what a residual owes arrives, over all stretches together; 0 without one.
@@ -150,12 +163,12 @@ class RoundTrials:
             Its specification.
         """
         tau = self.taus(operator)[0]
-        owed = next(row.owed for row in self.rows if (row.operator, row.tau) == (operator, tau))
-        gained = sum(map(sum, self._falls(*SYNCHRONOUS))) / self.steps * tau
+        owed = self._row(operator, tau).owed
+        gained = sum(map(sum, self._row(*SYNCHRONOUS).falls)) / self.steps * tau
         return max(sum(map(sum, owed)) / gained, 0.0) if gained > 0 else 0.0
 
-    def _falls(self, operator: str, tau: int) -> tuple[tuple[float, ...], ...]:
-        return next(row.falls for row in self.rows if (row.operator, row.tau) == (operator, tau))
+    def _row(self, operator: str, tau: int) -> RoundTrial:
+        return next(row for row in self.rows if (row.operator, row.tau) == (operator, tau))
 
     def then(self, later: RoundTrials) -> RoundTrials:
         """Return these trials followed by those of a later stretch of the same training.

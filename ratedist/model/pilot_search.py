@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bounds.claims import Unbiased
+from bounds.claims import Contractive, Unbiased
 
 from .choosing import Way, ways_of
 from .cluster import Cluster
@@ -133,6 +133,7 @@ def _choice(name: str, exchange: str, rhythm: Rhythm, foretold: Foretold) -> Pil
         progress_per_step=foretold.progress,
         time_ratio=foretold.time_ratio,
         limits=foretold.limits,
+        fed_back=isinstance(foretold.run.way.claim, Contractive),
         **when,
     )
 
@@ -141,14 +142,17 @@ def _ranked(choices: Sequence[PilotChoice]) -> tuple[PilotChoice, ...]:
     """Return them by their times; of equal ones first the surer, then the simpler."""
 
     def order(choice: PilotChoice) -> tuple[bool, float, float, int, int, int, int]:
-        ratio, top = (float(f"{each:.{DIGITS}g}") for each in (choice.ratio, choice.ratio_ends[1]))
-        return not choice.feasible, ratio, top, choice.tau, choice.in_flight, choice.parts, choice.buckets
+        number, top = (float(f"{each:.{DIGITS}g}") for each in (choice.ranked_by, choice.ratio_ends[1]))
+        simpler = choice.tau, choice.in_flight, choice.parts, choice.buckets
+        return not choice.feasible, number, top, *simpler
 
     best, *others = sorted(choices, key=order)
-    least, most = best.ratio, best.ratio_ends[1]
+    least, most = best.ranked_by, best.ratio_ends[1]
     first = replace(best, relative_cost=1.0)
     return first, *(
-        replace(each, relative_cost=each.ratio / least, distinct=each.ratio_ends[0] > most) if each.feasible else each
+        replace(each, relative_cost=each.ranked_by / least, distinct=each.ratio_ends[0] > most)
+        if each.feasible
+        else each
         for each in others
     )
 

@@ -11,7 +11,9 @@ import numpy as np
 
 from bounds.estimate import Estimate
 from bounds.interval import Interval
+from operators import Feedback
 from ratedist.model.pilot import Pilot
+from ratedist.model.pilot_choice import ranking_number
 from ratedist.model.rhythm import Rhythm
 
 from ...records.storage import Record
@@ -82,6 +84,11 @@ class Cell:
     def is_different(self) -> bool:
         """Whether a step of this choice is worth clearly more or less than a synchronous one."""
         return abs(self.progress - 1) > DIFFERENT
+
+    @property
+    def ranked_by(self) -> float:
+        """The number by which a plan ranks the choice."""
+        return ranking_number(self.predicted, fed_back=isinstance(self.choice.method(), Feedback))
 
     @property
     def value(self) -> float:
@@ -224,7 +231,7 @@ def regrets(found: Sequence[Cell]) -> list[float]:
     found : sequence of Cell
         Of one half.
     """
-    chosen = ((min(rows, key=lambda cell: cell.value), rows) for rows in by_place(found))
+    chosen = ((min(rows, key=lambda cell: cell.ranked_by), rows) for rows in by_place(found))
     return [choice.measured / min(cell.measured for cell in rows) for choice, rows in chosen]
 
 

@@ -231,6 +231,33 @@ def test_what_residuals_owe_counts_once():
     assert not any("late, once" in sentence for sentence in short.unknown)
 
 
+def test_the_interval_of_error_feedback_holds_a_residual_that_never_arrives():
+    """One round to the trial: without what it owes, the operator looks like the uncompressed mean."""
+    found = trials(((1.0, 1.0),), ((1.0, 1.0),), owed=((0.9, 0.9),)).kept(SIGN, 1, 0.9)
+    assert (found.value, found.interval.lo, found.interval.hi) == pytest.approx((1.0, 0.1, 1.0))
+    assert trials(((1.0, 1.0),), ((1.0, 1.0),)).kept("", 4, 0.9).interval.width == 0
+
+
+def test_plans_rank_error_feedback_by_its_upper_end():
+    slow = rd.Cluster(workers=4, compute="constant", step_s=1e-6, bandwidth_bit_per_s=1e3, latency_s=1e-9)
+    fell = ((1.0, 1.0),)
+    places = []
+    for owed in (0.0, 0.9):
+        rows = (
+            *(RoundTrial(*row, fell) for row in (("", 1), ("", 4), (QSGD, 1))),
+            RoundTrial(SIGN, 1, fell, ((owed, owed),)),
+        )
+        pilot = replace(pilot_of(path(problem("even")), MESSAGES), rounds=RoundTrials(4, 4, rows))
+        ranking = rd.plan(pilot=pilot, cluster=slow).ranking
+        place = min(k for k, choice in enumerate(ranking) if choice.operator == SIGN and choice.tau == 1)
+        upper = ranking[place].time_ratio.interval.hi
+        assert ranking[place].time_ratio.value == pytest.approx(1 / 16, rel=1e-4)
+        assert ranking[place].relative_cost == pytest.approx(upper / ranking[0].time_ratio.value)
+        assert ranking[place - 1].time_ratio.value <= upper * (1 + 1e-5)
+        places.append(place)
+    assert places[0] < places[1]
+
+
 # -- intervals -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("level", [0.9, 0.99])
 def test_intervals_hold_their_level(level):
