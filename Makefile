@@ -17,14 +17,14 @@ unexport PYTHONDONTWRITEBYTECODE
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,docs]"
+	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e ".[test,docs]"
 	$(BIN)/python -m operators.precompile
 	touch $(RUNS) $@
 
 # What real runs need, without tests, documentation and browser.
 $(RUNS): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[validate]"
+	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e ".[validate]"
 	$(BIN)/python -m operators.precompile
 	touch $@
 

@@ -63,6 +63,12 @@ def _parser() -> argparse.ArgumentParser:
         help="time after which no unit is started; the next run continues",
     )
     run.add_argument(
+        "--patience",
+        type=real_number,
+        metavar="SECONDS",
+        help="time after which processes that neither report nor compute count as hung (default: 60)",
+    )
+    run.add_argument(
         "--seed",
         type=whole_number,
         default=None,
@@ -108,9 +114,15 @@ def _carry_out(options: argparse.Namespace) -> int:
         sys.stderr.write(f"gpu-validation: --minutes must be above 0; got {options.minutes}\n")
         return USAGE
     name = options.preset or options.named
+    if options.patience is not None and not options.patience > 0:
+        sys.stderr.write(f"gpu-validation: --patience must be above 0; got {options.patience}\n")
+        return USAGE
+    preset: Study | None = None
     try:
+        from .distributed import launch
         from .studies.outside import preset_named
 
+        launch.patience_s = options.patience
         preset = _seeded(_with_operators(preset_named(name), options.operator), options.out, options.seed)
         with _sigterm_raises():
             engine = _engine(preset, options.out, options.on, options.jobs)
@@ -123,7 +135,9 @@ def _carry_out(options: argparse.Namespace) -> int:
     except ImportError as error:
         return _lacking(error, name)
     except Exception as error:  # the exit status of any error must differ from that of a verdict
-        return _crashed(error, options.out)
+        if preset is None:
+            raise
+        return _crashed(error, preset, options.out)
 
 
 def _list() -> int:
@@ -145,10 +159,13 @@ def _seeded(preset: Study, out: Path, seed: int | None) -> Study:
     UsageError
     """
     from .records.seeds import draw
-    from .studies.record_file import stored_seed
+    from .studies.record_file import stored_seed, unfinished
 
+    folder = out / preset.name
     if seed is None:
-        seed = stored_seed(out / preset.name) if preset.resumable else None
+        seed = stored_seed(folder)
+        if seed is not None and preset.starts_anew and not unfinished(folder, preset.seeded(seed)):
+            seed = None
     if seed is None:
         seed = draw()
     try:
@@ -193,16 +210,20 @@ def _attach(options: argparse.Namespace) -> int:
         return _told(FILES, f"cannot read or write {error.filename}: {error.strerror}")
 
 
-def _crashed(error: Exception, out: Path) -> int:
-    from .records.storage import DamagedRecords
+def _crashed(error: Exception, preset: Study, out: Path) -> int:
+    from .records.exit_status import MEASUREMENTS
+    from .records.storage import DamagedRecords, read_lines
+    from .studies.carry_out import kept
 
     if isinstance(error, DamagedRecords):
         return _told(FILES, str(error))
-    kept = f"what was measured before is kept in {out}"
+    path = out / preset.name / MEASUREMENTS
+    n_units = sum("unit" in line for line in read_lines(path)) if path.exists() else 0
+    words = "; ".join([*getattr(error, "__notes__", ()), kept(preset, out, n_units)])
     if isinstance(error, OSError) and error.filename:
-        return _told(FILES, f"cannot read or write {error.filename}: {error.strerror}; {kept}")
+        return _told(FILES, f"cannot read or write {error.filename}: {error.strerror}; {words}")
     traceback.print_exc()
-    return _told(CRASHED, f"crashed ({type(error).__name__}: {error}); {kept}; please report the lines above")
+    return _told(CRASHED, f"crashed ({type(error).__name__}: {error}); {words}; please report the lines above")
 
 
 def _told(status: int, words: str) -> int:
@@ -265,13 +286,16 @@ def _run(preset: Study, out: Path, minutes: float | None, engine: Engine | None)
     from .records.seeds import replay
     from .reporting.progress import advancing
     from .studies.carry_out import carry_out
+    from .studies.record_file import unfinished
 
-    if not preset.resumable and minutes is not None:
-        raise UsageError(f"the preset {preset.name} is not resumable and takes no --minutes: leave it out")
     _require_extra()
     console = Console()
     console.print(f"seed {preset.seed}; again: {replay(preset.command, preset.seed)}", highlight=False, soft_wrap=True)
-    with advancing(console, len(preset.units())) as advance:
+    n_kept = unfinished(out / preset.name, preset)
+    if n_kept:
+        words = f"goes on: {n_kept} of {len(preset.units())} units of seed {preset.seed} are in {out / preset.name}"
+        console.print(words, highlight=False, soft_wrap=True)
+    with advancing(console, preset.units(), n_kept) as advance:
         seconds = None if minutes is None else 60 * minutes
         outcome = carry_out(preset, out, seconds=seconds, progress=advance, engine=engine)
     _show(console, preset, outcome)

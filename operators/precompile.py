@@ -77,8 +77,10 @@ def precompile(names: Sequence[str] = ()) -> None:
     """
     names = names or (*all_operators(), *all_aggregates())
     with ProcessPoolExecutor(min(os.cpu_count() or 1, len(names)), get_context("spawn")) as pool:
-        for _ in pool.map(send_examples, names):
-            pass
+        for i, _ in enumerate(pool.map(send_examples, names)):
+            sys.stdout.write(f"\rcompiled the loops of {i + 1} of {len(names)}: {names[i]:30}")
+            sys.stdout.flush()
+    sys.stdout.write("\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -18,6 +18,7 @@ from operators.ddp.nodes import Nodes
 from operators.ddp.scatter import Scatter, predicted_scatter_bytes
 
 from .in_flight import InThread
+from .position import at
 from .spare_groups import marks_failure, spare_group
 from .step_check import UnevenSteps
 from .tensors import as_bytes, assign
@@ -108,6 +109,7 @@ class ProcessTransport(Vectors):
         Refusal
             On every rank, if a rank refuses.
         """
+        at(exchange="all-gather" if isinstance(message, int) else f"all-gather of a message of {message.bits} bits")
         gather = Gather(message, group=self.group, device=self.device, exact=exact)
         try:
             gather.send()

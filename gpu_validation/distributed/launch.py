@@ -25,13 +25,19 @@ import torch.multiprocessing as mp
 from ..network import LOOPBACK, Network, Port
 from ..network.streams import Streams
 from .orphans import die_with
+from .position import Positions
 from .scheduling import Scheduling, schedule
 
 log = logging.getLogger("gpu_validation")
 
-GROUP_TIMEOUT_S = 60.0  # a collective that takes longer has lost a peer
+GROUP_TIMEOUT_S = 3600.0  # of a collective; this process ends ranks that died or hung much earlier
 POLL_S = 0.05
+PULSE = 0.01  # processor time of all ranks, as a share of the patience, from which they count as computing
 DEATH_S = 0.5  # from a broken connection until the kernel reports the death of its other end
+
+
+patience_s: float | None = None
+"""Replaces ``hang_timeout_s`` of all runs, if set."""
 
 
 class RunFailed(RuntimeError):  # noqa: N818  a public name
@@ -102,7 +108,8 @@ def run_ranks(
     processes : int
         Number of ranks, >= 1.
     hang_timeout_s : float, seconds
-        Longest time without an emitted item before the run counts as hung.
+        Patience: the run counts as hung if for so long no rank has emitted an item or used the processor, or if a rank
+        has used so much processor time without an item.
     network : Network or None, optional
         An entered network for as many ranks; every rank moves into its namespace and uses gloo.
     scheduling : Scheduling, optional
@@ -128,14 +135,18 @@ def run_ranks(
         )
     importlib.import_module("torch._dynamo")  # every optimizer imports it, in seconds: once here, not in every rank
     inbox: Any = mp.get_context("fork").Queue()
+    positions = Positions(processes)
     store = os.memfd_create("ratedist-store")  # a file that disappears with the last process that has it open
     try:
-        start = _Start(work, processes, store, inbox, network.ports if network else None, scheduling, os.getpid())
+        ports = network.ports if network else None
+        start = _Start(work, processes, store, inbox, ports, scheduling, os.getpid(), positions)
         context = mp.start_processes(
             _rank_main, (start,), nprocs=processes, join=False, daemon=True, start_method="fork"
         )
         try:
-            yield from _watch(context.processes, inbox, hang_timeout_s, network)
+            pulse = _Pulse(context.processes, hang_timeout_s if patience_s is None else patience_s)
+            yield from _watch(context.processes, inbox, pulse, network, positions)
+            positions.forget()
         finally:
             _end(context.processes)
             inbox.close()
@@ -158,6 +169,7 @@ class _Start:
     ports: tuple[Port, ...] | None
     scheduling: Scheduling
     parent: int
+    positions: Positions
 
 
 def _rank_main(rank: int, start: _Start) -> None:
@@ -166,6 +178,7 @@ def _rank_main(rank: int, start: _Start) -> None:
     port = start.ports[rank] if start.ports else LOOPBACK
     port.enter()
     die_with(start.parent)  # after entering: new credentials would cancel it
+    start.positions.take(rank)
     torch.set_num_threads(1)
     backend = GLOO if start.ports else backend_for(start.size)
     device = torch.device("cuda", rank) if backend == NCCL else torch.device("cpu")
@@ -196,31 +209,72 @@ def _work(place: RankContext, start: _Start) -> None:
     inbox.put(("done", rank, None))
 
 
+class _Pulse:
+    """Whether ranks that do not report still compute: slow ranks of a busy machine are not hung."""
+
+    def __init__(self, processes: list[Any], patience_s: float) -> None:
+        self._processes, self._patience_s = processes, patience_s
+        self.beat()
+
+    def beat(self) -> None:
+        """Note that a rank has reported."""
+        self._since_s = time.monotonic()
+        self._reported = self._before = self._used()
+
+    def lost(self) -> str:
+        """Return why the ranks count as hung; empty if they do not."""
+        if time.monotonic() - self._since_s <= self._patience_s:
+            return ""
+        used = self._used()
+        if max(now - then for now, then in zip(used, self._reported, strict=True)) > self._patience_s:
+            return f"no rank has reported in {self._patience_s:g} s of processor time"
+        if sum(used) - sum(self._before) < PULSE * self._patience_s:
+            return f"no rank has reported for {self._patience_s:g} s or used the processor"
+        self._since_s, self._before = time.monotonic(), used
+        return ""
+
+    def _used(self) -> list[float]:
+        return [_processor_s(process.pid) for process in self._processes]
+
+
+def _processor_s(pid: int) -> float:
+    """Return the processor time of a process in seconds; 0 where the system does not say."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            fields = file.read().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")  # utime, stime
+
+
 def _watch(
-    processes: list[Any], inbox: Any, hang_timeout_s: float, network: Network | None
+    processes: list[Any], inbox: Any, pulse: _Pulse, network: Network | None, positions: Positions
 ) -> Generator[Any, None, None]:
     done: set[int] = set()
-    last_sign_s = time.monotonic()
     while len(done) < len(processes):
         try:
             kind, rank, item = inbox.get(timeout=POLL_S)
         except queue.Empty:
             dead = {r: p.exitcode for r, p in enumerate(processes) if p.exitcode not in (None, 0)}
             if dead:
-                raise RunFailed(_obituary(dead)) from None
+                raise RunFailed(_obituary(dead, positions)) from None
             if network is not None and not network.alive:
                 raise RunFailed("the switch between the ranks has ended; the ranks were ended") from None
-            if time.monotonic() - last_sign_s > hang_timeout_s:
-                raise RunFailed(f"no rank has reported for {hang_timeout_s:g} s; the run counts as hung") from None
+            if lost := pulse.lost():
+                waiting = positions.describe(r for r in range(len(processes)) if r not in done)
+                words = f"{lost}; the run counts as hung: give more --patience if it is not"
+                raise RunFailed("; ".join(filter(None, (words, waiting)))) from None
             continue
-        last_sign_s = time.monotonic()
+        pulse.beat()
         if kind == "item":
             yield item
         elif kind == "done":
             done.add(rank)
         else:
             killed = _killed_beside(processes)
-            raise RunFailed(_obituary(killed) if killed else f"rank {rank} failed: {item}")
+            place = positions.of(rank)
+            failed = f"rank {rank} failed: {item}" + (f"; it was at {place}" if place else "")
+            raise RunFailed(_obituary(killed, positions) if killed else failed)
 
 
 def _killed_beside(processes: list[Any]) -> dict[int, int]:
@@ -234,10 +288,11 @@ def _killed_beside(processes: list[Any]) -> dict[int, int]:
         multiprocessing.connection.wait(living, timeout=left)
 
 
-def _obituary(exit_codes: dict[int, int]) -> str:
+def _obituary(exit_codes: dict[int, int], positions: Positions) -> str:
     rank, code = next(iter(sorted(exit_codes.items(), key=lambda pair: pair[1])))
     cause = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with status {code}"
-    return f"rank {rank} {cause}; the other ranks were ended"
+    place = positions.of(rank)
+    return f"rank {rank} {cause}{f' at {place}' if place else ''}; the other ranks were ended"
 
 
 def _end(processes: list[Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Generator
 from contextlib import closing, nullcontext
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from bounds.frame import frame
 
 from ..distributed.launch import RunFailed, backend_for
+from ..distributed.position import unfinished_positions
 from ..engines.engine import Engine
 from ..records.environment import Environment
 from ..records.exit_status import (
@@ -34,7 +36,7 @@ from ..reporting.overview import overview_svg
 from ..reporting.plotting import figure_html
 from ..verdicts.verdict import Comparison, Verdict, violation, write_comparisons
 from .on_engine import Dispatch
-from .record_file import RecordWriter, put_in_order, stored
+from .record_file import RecordWriter, put_in_order, stored, unfinished
 from .study import Study
 
 if TYPE_CHECKING:
@@ -133,7 +135,7 @@ def require_units(study: Study) -> None:
     UsageError
         With the remedy.
     """
-    if not study.resumable:
+    if study.starts_anew:
         raise UsageError(
             f"{study.name} is carried out by one set of processes from its first unit to its last: leave --on out"
         )
@@ -152,7 +154,7 @@ def _require_fit(study: Study, engine: Engine) -> None:
 def _carried_out(
     study: Study, folder: Path, seconds: float | None, progress: Callable[[str], None], engine: Engine | None
 ) -> StudyOutcome:
-    note = "" if study.resumable else _set_aside(folder)
+    note = _set_aside(folder) if study.starts_anew and not unfinished(folder, study) else ""
     records = stored(folder, study)
     for record in records:
         progress(record["unit"])
@@ -165,9 +167,25 @@ def _carried_out(
         code, message = FAILED, str(failure)
     except KeyboardInterrupt as interrupt:
         code, words = ending(interrupt)
-        message = f"{words}; all processes were ended"
+        message = "; ".join(filter(None, (f"{words}; all processes were ended", unfinished_positions())))
     put_in_order(folder / MEASUREMENTS, study.units())
     return replace(_concluded(study, folder, study.in_order(records), code, message), note=note)
+
+
+def kept(study: Study, out: Path, n: int) -> str:
+    """Return how many units are kept, where, and the command that goes on.
+
+    Parameters
+    ----------
+    study : Study
+        Study of the units.
+    out : Path
+        Folder of the results.
+    n : int
+        Number of measured units.
+    """
+    go_on = f"go on: gpu-validation run {study.command} --out {shlex.quote(str(out))}"
+    return f"{n} of {len(study.units())} units were measured and kept in {out / study.name}; {go_on}"
 
 
 def _set_aside(folder: Path) -> str:
@@ -196,7 +214,11 @@ def _measured(
         with closing(work):
             for unit, where, measurement, took_s in work:
                 writer.begin(where or environment)
-                record = writer.add(unit, measurement, took_s)
+                try:
+                    record = writer.add(unit, measurement, took_s)
+                except OSError as error:
+                    error.add_note(f"unit {unit} was measured and could not be recorded")
+                    raise
                 records.append(record)
                 yield record
                 if engine is None and seconds is not None and time.monotonic() - started >= seconds:
@@ -225,8 +247,7 @@ def _concluded(study: Study, folder: Path, records: list[Record], code: int, mes
     if code == OK and len(records) < total:
         code, message = UNFINISHED, "more to do"
     if len(records) < total:
-        kept = f"{len(records)} of {total} units were measured and kept in {folder}"
-        message = f"{message}; {kept}" + (": run again to go on" if study.resumable else "")
+        message = f"{message}; {kept(study, folder.parent, len(records))}"
     drawn = [figure_html(figure.draw(), figure.caption) for figure in study.drawn(records)] if records else []
     heads = [repr(line) for line in read_lines(folder / MEASUREMENTS) if "study" in line]
     circumstances = "\n".join([*heads, f"again: {replay(study.command, study.seed)}"])

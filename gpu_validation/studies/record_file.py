@@ -10,7 +10,7 @@ from ..records.environment import Environment
 from ..records.exit_status import MEASUREMENTS, UsageError
 from ..records.seeds import RECORDED
 from ..records.settings import difference, settings
-from ..records.storage import JsonLines, Record, plain, read_lines, write_atomically
+from ..records.storage import DamagedRecords, JsonLines, Record, plain, read_lines, write_atomically
 from .study import Study
 
 
@@ -36,6 +36,13 @@ def stored(folder: Path, study: Study) -> list[Record]:
     path = folder / MEASUREMENTS
     if not path.exists():
         return []
+    lines = _own_lines(path, study)
+    write_atomically(path, "".join(map(_line, lines)))
+    return [line for line in lines if "unit" in line]
+
+
+def _own_lines(path: Path, study: Study) -> list[Record]:
+    """Return the lines of a file; raise StaleResultsError if they are of another study, seed or code."""
     lines = list(read_lines(path))
     seed = next((line.get("seed", RECORDED) for line in lines if "study" in line), study.seed)
     if seed != study.seed:
@@ -46,8 +53,28 @@ def stored(folder: Path, study: Study) -> list[Record]:
         if "study" in line:
             require_same_study(path, line, study)
     _require_one_code(path, lines)
-    write_atomically(path, "".join(map(_line, lines)))
-    return [line for line in lines if "unit" in line]
+    return lines
+
+
+def unfinished(folder: Path, study: Study) -> int:
+    """Return how many units of an unfinished run of this study, seed and code the folder has; 0 for any other run.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the results.
+    study : Study
+        Study to continue.
+    """
+    path = folder / MEASUREMENTS
+    if not path.exists():
+        return 0
+    try:
+        n_units = sum("unit" in line for line in _own_lines(path, study))
+        require_same_code(path, Environment.here(study.name, study.processes, "gloo", study.seed))
+    except (StaleResultsError, DamagedRecords):
+        return 0
+    return n_units if n_units < len(study.units()) else 0
 
 
 def described(study: Study) -> Record:

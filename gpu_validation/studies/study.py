@@ -63,7 +63,7 @@ class Study(ABC):
     seed: int = field(default=RECORDED, repr=False, kw_only=True)
 
     version: ClassVar[int] = 1  # increase it when a default or the meaning of a measurement changes
-    resumable: ClassVar[bool] = True  # whether a later run continues the units of an earlier one
+    starts_anew: ClassVar[bool] = False  # whether a run after a complete one, or with another seed, starts anew
     measures_seconds: ClassVar[bool] = (
         False  # whether timings are measured, which a second unit on the same machine would change
     )

@@ -9,12 +9,15 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
 from gpu_validation.cli import main
 from gpu_validation.records.exit_status import (
+    COMPARISONS,
     CRASHED,
+    FAILED,
     FILES,
     INTERRUPTED,
     MEASUREMENTS,
@@ -26,9 +29,10 @@ from gpu_validation.records.exit_status import (
     UsageError,
 )
 from gpu_validation.records.results_folder import claimed, set_aside
-from gpu_validation.records.storage import DamagedRecords, JsonLines, read_lines, write_atomically
+from gpu_validation.records.storage import DamagedRecords, JsonLines, plain, read_lines, write_atomically
 from gpu_validation.studies.carry_out import carry_out
 from gpu_validation.studies.record_file import StaleResultsError
+from gpu_validation.verdicts.verdict import read_comparisons
 
 from .studies.test_study import Squares
 
@@ -58,7 +62,8 @@ def test_a_crash_is_no_verdict(run, tmp_path):
     assert status == CRASHED
     assert lines[0].startswith("Traceback")
     assert lines[-1].startswith(
-        f"gpu-validation: crashed (TypeError: mauve); what was measured before is kept in {tmp_path}"
+        f"gpu-validation: crashed (TypeError: mauve); 1 of 3 units were measured and kept in {tmp_path / 'squares'}; "
+        f"go on: gpu-validation run squares --out {tmp_path}"
     )
     assert measured(tmp_path) == ["1"]
 
@@ -153,7 +158,8 @@ def test_a_full_disk_has_its_own_status_and_names_the_file(tmp_path, run):
             status, (words,) = run(Long(numbers=tuple(range(9))))
             path = tmp_path / "squares" / MEASUREMENTS
             assert status == FILES
-            assert words.startswith(f"gpu-validation: cannot read or write {path}: No space left on device; what was")
+            assert words.startswith(f"gpu-validation: cannot read or write {path}: No space left on device; unit ")
+            assert f"kept in {path.parent}; go on: gpu-validation run squares --out {tmp_path}" in words
             assert measured(tmp_path) == ["0"] or len(measured(tmp_path)) == 2
 
 
@@ -262,10 +268,10 @@ def test_records_of_an_earlier_run_get_another_name(tmp_path):
 
 # -- a real run ------------------------------------------------------------------------------------------------
 @contextmanager
-def smoke_run(folder):
+def smoke_run(folder, *options):
     """The command in a process group of its own, of which nothing is left behind."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "gpu_validation", "run", "smoke", "--out", str(folder)],
+        [sys.executable, "-m", "gpu_validation", "run", "smoke", "--out", str(folder), *options],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -301,7 +307,58 @@ def test_sigterm_ends_every_process_leaves_a_report_and_the_next_run_keeps_the_r
         with pytest.raises(ProcessLookupError):
             os.killpg(process.pid, 0)
 
-    kept, aside = path.read_text(), tmp_path / "smoke" / "measurements-1.jsonl"
+    kept = path.read_text().splitlines()
     with smoke_run(tmp_path) as process:
-        await_(aside.exists, process)
-    assert aside.read_text() == kept
+        await_(lambda: len(path.read_text().splitlines()) > len(kept), process)
+    assert path.read_text().splitlines()[: len(kept)] == kept
+
+
+@pytest.fixture
+def undisturbed(request):
+    """The shared run of seed 0; this file has a function of the fixture's name."""
+    return request.getfixturevalue("smoke_run")
+
+
+def untimed(rows):
+    """The rows that do not depend on seconds or on counters of the machine."""
+    return [
+        plain(row.line())
+        for row in rows
+        if row.unit != "s" and "times faster" not in row.quantity and "bytes" not in row.quantity
+    ]
+
+
+def children_of(parent):
+    """Living processes that a process has started."""
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with suppress(OSError):
+                fields = (Path("/proc") / entry / "stat").read_text().rpartition(")")[2].split()
+                if int(fields[1]) == parent and fields[0] != "Z":
+                    yield int(entry)
+
+
+@pytest.mark.slow  # each runs the real command twice, about 15 s
+@pytest.mark.parametrize(
+    ("units", "victim", "number", "status"),
+    [(1, "run", signal.SIGKILL, -9), (5, "run", signal.SIGINT, INTERRUPTED), (8, "rank", signal.SIGKILL, FAILED)],
+)
+def test_a_run_that_is_ended_goes_on_with_its_seed_to_the_rows_of_an_undisturbed_one(
+    tmp_path, undisturbed, units, victim, number, status
+):
+    path = tmp_path / "smoke" / MEASUREMENTS
+    with smoke_run(tmp_path, "--seed", "0") as process:
+        await_(lambda: path.exists() and path.read_text().count('"unit"') >= units, process)
+        os.kill(process.pid if victim == "run" else max(children_of(process.pid)), number)
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == status, errors
+    if status != -9:
+        assert re.search(r"\d+ of 12 units were measured and kept in .*; go on: gpu-validation run smoke --out", errors)
+        assert " on " in errors.split(" at ")[-1] if victim == "rank" else "rank" in errors
+    command = [sys.executable, "-m", "gpu_validation", "run", "smoke", "--out", str(tmp_path)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
+    assert result.returncode == OK, result.stderr
+    assert re.search(r"goes on: \d+ of 12 units of seed 0 are in", result.stdout)
+    assert untimed(read_comparisons(path.with_name(COMPARISONS))) == untimed(
+        read_comparisons(undisturbed.folder / COMPARISONS)
+    )

@@ -18,6 +18,7 @@ from ...distributed.collectives import ProcessTransport, barrier, gather_arrays
 from ...distributed.interface_counters import interface_bytes, interface_counter, sent_between
 from ...distributed.launch import GLOO, RankContext
 from ...distributed.message_counts import averaging_messages, barrier_messages
+from ...distributed.position import at
 from ...distributed.tensors import flat, floating_tensors, load
 from ...local_sgd.periodic_averaging import PeriodicAveraging, Round
 from ...measurement.local_steps import training_rounds
@@ -42,6 +43,7 @@ def probe(place: RankContext, design: Design, operator: Operator, source: str, s
     d = design.probe_d
     rows = np.empty((design.probe_messages, 3))
     for i in range(design.probe_messages):
+        at(step=f"message {i + 1} of {design.probe_messages}", tensor=f"{source} vector of {d} numbers")
         key = Key(seed, step=i, rank=place.rank)
         x = canonical(normal(key.fold_in(VECTORS), d) if source == "gaussian" else np.ones(d))
         message = operator.encode(x, key=key.fold_in(MESSAGES))
@@ -198,7 +200,12 @@ def _one_seed(
     before = place.streams.count() if place.backend == GLOO else None
     began = time.perf_counter()
 
+    names = [name for name, _ in replica.model.named_parameters()]
+    numbers = sum(p.numel() for p in replica.model.parameters())
+    tensors = f"parameters {', '.join(names)} ({numbers} numbers)"
+
     def trace() -> None:
+        at(step=f"seed {seed}, step {len(collected.trace) + 1} of {cells.steps}", tensor=tensors)
         collected.trace.append(flat(watched))
 
     for (account,) in training_rounds(averaging, [replica], before_step=trace, pacing=pacing):

@@ -15,6 +15,7 @@ import numpy as np
 from operators import Key, Operator, parse, specification
 
 from ...distributed.launch import RankContext, run_ranks
+from ...distributed.position import at
 from ...records.seeds import derived, require
 from ...records.storage import Record, plain, revive
 from ...reporting.console import outcome_table
@@ -46,7 +47,7 @@ class Preset(Design, Study):
     chosen: tuple[str, ...] = field(default=(), repr=False)
 
     version = 2
-    resumable = False
+    starts_anew = True
 
     @property
     def command(self) -> str:
@@ -175,6 +176,9 @@ class Work:
     def __call__(self, place: RankContext, emit: Callable[[Any], None]) -> None:
         """Emit every record from rank 0."""
         for unit, measurement in self.preset.planned():
-            record = measurement(place) if unit in self.units else None
+            if unit not in self.units:
+                continue
+            at(unit=unit)
+            record = measurement(place)
             if record is not None:
                 emit(record)

@@ -6,7 +6,9 @@ import pytest
 import torch
 import torch.distributed as dist
 
+from gpu_validation.distributed import launch
 from gpu_validation.distributed.launch import RunFailed, backend_for, run_ranks
+from gpu_validation.distributed.position import at
 
 pytestmark = pytest.mark.timeout(90)
 
@@ -79,6 +81,57 @@ def test_a_silent_run_is_taken_for_hung():
     with pytest.raises(RunFailed, match="no rank has reported for 2 s"):
         list(run_ranks(work, processes=2, hang_timeout_s=2))
     assert time.monotonic() - began < 30
+
+
+def test_a_rank_that_computes_slowly_is_not_hung():
+    def work(place, emit):
+        for _ in range(40):  # a tenth of a core for twice the patience
+            end = time.process_time() + 0.01
+            while time.process_time() < end:
+                pass
+            time.sleep(0.09)
+        emit(place.rank)
+
+    assert sorted(run_ranks(work, processes=2, hang_timeout_s=2)) == [0, 1]
+
+
+def test_a_rank_that_computes_without_end_is_hung_and_its_position_is_named():
+    def work(place, emit):
+        at(unit="unit 7", step="step 3", tensor="weight")
+        at(exchange="all-gather")
+        if place.rank:
+            at(step="step 4")
+            while True:
+                pass
+        time.sleep(60)
+
+    with pytest.raises(RunFailed, match="no rank has reported in 1 s of processor time") as failure:
+        list(run_ranks(work, processes=2, hang_timeout_s=1))
+    assert "rank 0: unit 7, step 3, weight, all-gather; rank 1: unit 7, step 4" in str(failure.value)
+
+
+def test_patience_replaces_the_limit_of_a_study(monkeypatch):
+    monkeypatch.setattr(launch, "patience_s", 1.0)
+    with pytest.raises(RunFailed, match="no rank has reported for 1 s or used the processor"):
+        list(run_ranks(lambda place, emit: time.sleep(60), processes=2, hang_timeout_s=1000))
+
+
+def test_the_position_of_a_killed_and_of_a_failed_rank_is_named():
+    def die(place, emit):
+        at(unit="u", step=f"step {place.rank}")
+        if place.rank:
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(60)
+
+    def fail(place, emit):
+        at(unit="u", step=f"step {place.rank}")
+        if place.rank:
+            raise KeyError("mauve")
+        time.sleep(60)
+
+    for work, words in ((die, "killed by SIGKILL at u, step 1;"), (fail, "KeyError: 'mauve'; it was at u, step 1")):
+        with pytest.raises(RunFailed, match=words):
+            list(run_ranks(work, processes=2, hang_timeout_s=30))
 
 
 def test_an_abandoned_run_ends_its_processes():
