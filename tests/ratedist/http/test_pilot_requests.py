@@ -48,9 +48,7 @@ def test_links_by_name_are_those_of_python():
 
 
 def test_a_prediction_has_the_level_and_the_steps_that_are_asked_for():
-    asked = {"operator": "scaled_sign", "tau": 1}
-    trial = {"operator": "scaled_sign", "residuals": [0.5, 0.7]}
-    pilot = PILOT_EXAMPLE | {"operators": [PILOT_EXAMPLE["operators"][0] | trial]}
+    asked, pilot = {"operator": "qsgd:16", "tau": 1}, PILOT_EXAMPLE
     usual, narrow = (answer("predict", {"pilot": pilot, "cluster": LINK, **asked, "level": p}) for p in (0.95, "0.5"))
     assert narrow["time_ratio"]["level"] == 0.5
     assert narrow == to_json(rd.predict(rd.Pilot.from_dict(pilot), PILOT.cluster(**LINK), **asked, level=0.5))
@@ -60,6 +58,13 @@ def test_a_prediction_has_the_level_and_the_steps_that_are_asked_for():
     for wrong in ({"level": 1}, {"level": 0}, {"steps": 0}, {"steps": 1.5}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             answer("predict", {"pilot": pilot, "cluster": LINK, **asked, **wrong})
+
+
+def test_error_feedback_without_trial_rounds_has_no_prediction():
+    trial = {"operator": "scaled_sign", "residuals": [0.5, 0.7]}
+    pilot = PILOT_EXAMPLE | {"operators": [PILOT_EXAMPLE["operators"][0] | trial]}
+    foretold = answer("predict", {"pilot": pilot, "cluster": LINK, "operator": "scaled_sign", "tau": 1})
+    assert foretold["progress_per_step"] is foretold["time_ratio"] is None
 
 
 def test_a_prediction_is_that_of_python():
