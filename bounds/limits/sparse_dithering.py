@@ -1,37 +1,6 @@
 """Bits of one message of Sparse Dithering: deterministic, arithmetic-coded and randomised.
 
 A message holds the norm ``r = |x|``, the support of the levels that are not 0, their signs, and the levels themselves.
-
-*Deterministic.*  The step is h = 2 sqrt(nu/d), the levels are ``n_i = floor(|x_i|/(r h) + 1/2)``, k of them non-zero
-with sum T.  The fields are a scale (31 bits), k - 1 (log2 d), the support (log2 binomial(d, k)), k signs and the levels
-in unary (T bits).  The error is the squared sine of the angle to a vector within sqrt(nu) of x/r: at most ``nu |x|^2``,
-surely.  n_i >= 1 means ``|x_i|/(r h) >= n_i - 1/2``, so sum (n_i - 1/2)^2 <= d/(4 nu) over the support: the budget.
-
-- ``sparse_dithering_bits``: Cauchy-Schwarz gives T <= sqrt(k d/(4 nu)) + k/2, and log2 binomial(d, k) <= d H(k/d);
-  maximise over q = k/d.
-- ``sparse_dithering_tight_bits``: T is a sum of integers, so its largest mean under the mean budget is the concave
-  polygon l of ``SparseDitheringIntegerRate``.
-- ``sparse_dithering_whole_bits``: rounding the count and the rank up to whole bits adds less than 2 bits.
-- ``sparse_dithering_tenth_bits``, the headline 30 + log2 d + 3.35 d at nu = 1/10: for k < d and d >= 3, log2
-  binomial(d, k) <= d H(k/d) - 1 (Stirling: binomial <= 2^(dH)/sqrt(2 pi k (d-k)/d), and that root exceeds 2); c(1/10) =
-  3.3435 < 3.35.  For k = d the sum is 31 + log2 d + (3/2 + sqrt(5/2)) d, below the claim for d >= 4; d = 3 is settled
-  by its largest T = 6.  It is false at d = 1 and 2, and with whole-bit fields at d = 3, 9 and 10 too.
-- ``sparse_dithering_coded_bits``: one static arithmetic code for all coordinates.  Code each with the law p(0) = 1/Z,
-  p(+-n) = e^(-l (n - 1/2)^2)/Z, Z = 1 + theta_2(e^-l).  By the budget the ideal length is at most
-  d log2 Z + l log2(e) d/(4 nu); an arithmetic coder adds at most 2 bits.  Any l > 0 is valid.
-
-*Randomised.*  The levels are the stochastic rounding of ``|x_i|/(r h)``, and the decoder outputs r h sign_i n_i:
-unbiased.  The fields are r (31 bits), k (log2(d + 1)), the support, k signs and the levels in unary.
-
-- ``sparse_dithering_random_bits``: h = 2 sqrt(omega/d).  A rounding has variance at most 1/4, so the error is at most
-  ``d h^2/4 = omega |x|^2``, and ``E T = sum |x_i|/(r h) <= d/(2 sqrt(omega))``.  H(q) + q <= log2 3, and for 0 < k < d
-  the support costs at most d H(k/d) - 1; at k = 0 and k = d, H + q is below log2 3 by 1.58 and .58, which is at least
-  1/d for d >= 2.
-- ``sparse_dithering_random_whole_bits``: rounding the count and the rank up adds less than 2 bits.
-- ``sparse_dithering_random_coarse_bits``, omega >= 1: with ``s = |x_i|^2/r^2`` the rounding variance h^2 p(1-p) is at
-  most h sqrt(s) - s up to s = h^2/4 (its concave envelope), so equal coordinates are worst and the error is h sqrt(d) -
-  1 for h sqrt(d) >= 2: h = (1 + omega)/sqrt(d) makes it omega.  Then E k <= E T <= d/(1 + omega) <= d/2, and H(q) + q
-  is concave and increasing there.
 """
 
 from __future__ import annotations
@@ -81,6 +50,17 @@ sparse_dithering_bits = _upper(
     ),
     latex_name="b",
 )
+"""Deterministic Sparse Dithering: Cauchy-Schwarz under the budget of the levels.
+
+The step is h = 2 sqrt(nu/d), the levels are ``n_i = floor(|x_i|/(r h) + 1/2)``, k of them non-zero with sum T.  The
+fields are a scale (31 bits), k - 1 (log2 d), the support (log2 binomial(d, k)), k signs and the levels in unary (T
+bits).  The error is the squared sine of the angle to a vector within sqrt(nu) of x/r: at most ``nu |x|^2``, surely.
+n_i >= 1 means ``|x_i|/(r h) >= n_i - 1/2``, so sum (n_i - 1/2)^2 <= d/(4 nu) over the support: the budget.
+
+Derivation.  Cauchy-Schwarz gives T <= sqrt(k d/(4 nu)) + k/2, and log2 binomial(d, k) <= d H(k/d); maximise over q =
+k/d.
+"""
+
 sparse_dithering_tight_bits = _upper(
     name="sparse_dithering_tight_bits",
     quantity=f"{DETERMINISTIC}, {FRACTIONAL}",
@@ -90,6 +70,12 @@ sparse_dithering_tight_bits = _upper(
     examples=(Example({"nu": "0.1", "d": 1}, "34.3069", "maximum over a fine grid of q"),),
     latex_name="b",
 )
+"""Deterministic Sparse Dithering: the largest unary length that whole levels can have.
+
+Derivation.  As ``sparse_dithering_bits``.  T is a sum of integers, so its largest mean under the mean budget is the
+concave polygon l of ``SparseDitheringIntegerRate``.
+"""
+
 sparse_dithering_whole_bits = _upper(
     name="sparse_dithering_whole_bits",
     quantity=f"{DETERMINISTIC}, {WHOLE}",
@@ -99,6 +85,11 @@ sparse_dithering_whole_bits = _upper(
     examples=(Example({"nu": "0.1", "d": 1}, "36.343486699241945600640", "stationary q by 40-digit root finding"),),
     latex_name="b",
 )
+"""Deterministic Sparse Dithering with fields of whole bits.
+
+Derivation.  As ``sparse_dithering_bits``; rounding the count and the rank up to whole bits adds less than 2 bits.
+"""
+
 sparse_dithering_tenth_bits = _upper(
     name="sparse_dithering_tenth_bits",
     quantity=f"{DETERMINISTIC} at nu = 1/10, {FRACTIONAL}",
@@ -109,6 +100,14 @@ sparse_dithering_tenth_bits = _upper(
     examples=(Example({"d": 1024}, "3470.4000000", "30 + 10 + 3430.4 by hand"),),
     latex_name="b",
 )
+"""Deterministic Sparse Dithering at nu = 1/10: the headline 30 + log2 d + 3.35 d.
+
+Derivation.  As ``sparse_dithering_bits``.  For k < d and d >= 3, log2 binomial(d, k) <= d H(k/d) - 1 (Stirling:
+binomial <= 2^(dH)/sqrt(2 pi k (d-k)/d), and that root exceeds 2); c(1/10) = 3.3435 < 3.35.  For k = d the sum is 31 +
+log2 d + (3/2 + sqrt(5/2)) d, below the claim for d >= 4; d = 3 is settled by its largest T = 6.  It is false at d = 1
+and 2, and with whole-bit fields at d = 3, 9 and 10 too.
+"""
+
 sparse_dithering_coded_bits = _upper(
     name="sparse_dithering_coded_bits",
     quantity="bits of one message of arithmetic-coded Sparse Dithering",
@@ -123,6 +122,13 @@ sparse_dithering_coded_bits = _upper(
     free=Free(tilt, sp.Integer(0), 10 * nu),
     latex_name="b",
 )
+"""Sparse Dithering with one static arithmetic code for all coordinates.
+
+Derivation.  Budget and levels are those of ``sparse_dithering_bits``.  Code each with the law p(0) = 1/Z, p(+-n) =
+e^(-l (n - 1/2)^2)/Z, Z = 1 + theta_2(e^-l).  By the budget the ideal length is at most d log2 Z + l log2(e) d/(4 nu);
+an arithmetic coder adds at most 2 bits.  Any l > 0 is valid.
+"""
+
 sparse_dithering_random_bits = _upper(
     name="sparse_dithering_random_bits",
     quantity=f"{RANDOMISED}, {FRACTIONAL}",
@@ -133,6 +139,16 @@ sparse_dithering_random_bits = _upper(
     examples=(Example({"omega": "0.1", "d": 1000}, "3206.06855706418184097722", "logarithms with 40 digits"),),
     latex_name=r"E\,b",
 )
+"""Randomised Sparse Dithering: unbiased, with levels that are stochastic roundings.
+
+The levels are the stochastic rounding of ``|x_i|/(r h)``, and the decoder outputs r h sign_i n_i: unbiased.  The fields
+are r (31 bits), k (log2(d + 1)), the support, k signs and the levels in unary.
+
+Derivation.  h = 2 sqrt(omega/d).  A rounding has variance at most 1/4, so the error is at most ``d h^2/4 = omega
+|x|^2``, and ``E T = sum |x_i|/(r h) <= d/(2 sqrt(omega))``.  H(q) + q <= log2 3, and for 0 < k < d the support costs at
+most d H(k/d) - 1; at k = 0 and k = d, H + q is below log2 3 by 1.58 and .58, which is at least 1/d for d >= 2.
+"""
+
 sparse_dithering_random_whole_bits = _upper(
     name="sparse_dithering_random_whole_bits",
     quantity=f"{RANDOMISED}, {WHOLE}",
@@ -143,6 +159,11 @@ sparse_dithering_random_whole_bits = _upper(
     examples=(Example({"omega": "0.1", "d": 1000}, "3208.06855706418184097722", "logarithms with 40 digits"),),
     latex_name=r"E\,b",
 )
+"""Randomised Sparse Dithering with fields of whole bits.
+
+Derivation.  As ``sparse_dithering_random_bits``; rounding the count and the rank up adds less than 2 bits.
+"""
+
 sparse_dithering_random_coarse_bits = _upper(
     name="sparse_dithering_random_coarse_bits",
     quantity=f"{RANDOMISED}, omega >= 1, {FRACTIONAL}",
@@ -156,3 +177,10 @@ sparse_dithering_random_coarse_bits = _upper(
     ),
     latex_name=r"E\,b",
 )
+"""Randomised Sparse Dithering for omega >= 1, with a coarser step.
+
+Derivation.  The fields are those of ``sparse_dithering_random_bits``.  With ``s = |x_i|^2/r^2`` the rounding variance
+h^2 p(1-p) is at most h sqrt(s) - s up to s = h^2/4 (its concave envelope), so equal coordinates are worst and the error
+is h sqrt(d) - 1 for h sqrt(d) >= 2: h = (1 + omega)/sqrt(d) makes it omega.  Then E k <= E T <= d/(1 + omega) <= d/2,
+and H(q) + q is concave and increasing there.
+"""

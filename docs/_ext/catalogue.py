@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import sys
 from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
@@ -29,6 +32,7 @@ from bounds import (
     all_bounds,
     symbols,
 )
+from bounds.catalogue import PACKAGES as CATALOGUE
 from bounds.setting import implied, never_above
 from bounds.special.function import SpecialFunction
 from bounds.symbols import Domain, Notation
@@ -210,29 +214,31 @@ def _test_points(bound: Bound) -> str:
 
 
 def _derivation(bound: Bound) -> str:
-    text = (module_of(bound).__doc__ or "").strip()
     return dropdown(
-        "Statement and derivation, as they stand in the code", eval_rst(linked(text, "bounds").splitlines())
+        "Statement and derivation, as they stand in the code",
+        eval_rst(linked(derivations()[bound.name], "bounds").splitlines()),
     )
 
 
 @lru_cache(maxsize=1)
-def _homes() -> dict[int, Any]:
-    """id of a bound -> the module that makes it, which has its name or begins with it."""
-    found: dict[int, Any] = {}
-    for name, module in sorted(sys.modules.items()):
-        if name.startswith("bounds.") and not hasattr(module, "__path__"):
-            for value in vars(module).values():
-                if isinstance(value, Bound) and (
-                    id(value) not in found or value.name.startswith(name.rpartition(".")[2])
-                ):
-                    found[id(value)] = module
+def derivations() -> dict[str, str]:
+    """Name of a bound -> the text below it in its file.
+
+    Bounds in a row share the text below the last of them, or that of the file if nothing follows.
+    """
+    found: dict[str, str] = {}
+    for package in CATALOGUE:
+        for path in sorted(Path(import_module(package).__file__ or "").parent.glob("[!_]*.py")):
+            waiting: list[str] = []
+            tree = ast.parse(path.read_text())
+            for node in tree.body[1:]:
+                if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                    waiting += [name for name in [node.targets[0].id] if name in all_bounds()]
+                elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+                    found |= dict.fromkeys(waiting, inspect.cleandoc(node.value.value))
+                    waiting = []
+            found |= dict.fromkeys(waiting, ast.get_docstring(tree) or "")
     return found
-
-
-def module_of(bound: Bound) -> Any:
-    """The module that makes a bound."""
-    return _homes()[id(bound)]
 
 
 def dropdown(title: str, content: str) -> str:

@@ -148,10 +148,10 @@ def limit_bits(operator: Operator, d: int, nmse: float) -> float | None:
     if not nmse > 0 or not isinstance(claim, Unbiased | Contractive):
         return None
     if isinstance(claim, Unbiased):
-        from bounds.limits.unbiased_bits import unbiased_bits
+        from bounds.limits.unbiased import unbiased_bits
 
         return unbiased_bits(d=d, omega=nmse) / d
-    from bounds.limits.contractive_bits import contractive_bits
+    from bounds.limits.worst_case import contractive_bits
 
     return contractive_bits(d=d, alpha=nmse) / d if nmse < 1 else None
 

@@ -43,7 +43,7 @@ def test_source_of_a_bound_is_in_the_bibliography_with_the_same_arxiv_number(nam
 
 
 def docstrings():
-    """(package, text) of every docstring."""
+    """(package, text) of every docstring, and of every text below an assignment."""
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text())):
@@ -51,6 +51,8 @@ def docstrings():
                     text = ast.get_docstring(node)
                     if text:
                         yield package, path, text
+                elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+                    yield package, path, str(node.value.value)
 
 
 def test_every_work_named_in_a_docstring_is_in_the_bibliography_and_every_entry_is_named():

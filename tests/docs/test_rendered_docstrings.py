@@ -9,6 +9,7 @@ import runpy
 import sys
 from functools import cache
 
+import catalogue
 import docutils.core
 import pytest
 from docutils.parsers.rst import roles
@@ -63,11 +64,12 @@ def entries(text, *names):
 
 @cache
 def docstrings():
-    """name -> docstring of every public name, and of every module that is described or makes a Bound."""
+    """name -> docstring of every public name and of every module that is described, and the derivations of all bounds."""
     found = {name: inspect.cleandoc(own_text(value)) for name, value, _ in public()}
     described = [importlib.import_module(name) for name in modules()]
     making = [sys.modules[name] for name in sorted(sys.modules) if name.startswith("bounds.")]
-    return found | {module.__name__: inspect.cleandoc(module.__doc__ or "") for module in described + making}
+    found |= {module.__name__: inspect.cleandoc(module.__doc__ or "") for module in described + making}
+    return found | {f"bounds.{name} (derivation)": text for name, text in catalogue.derivations().items()}
 
 
 @pytest.mark.thorough
