@@ -13,7 +13,7 @@ from ..bound import ROUNDING_SLACK
 from ..interval import Interval
 from ..runtime.rounds import count_rounds, no_round
 from ..special.mean_growth import MeanGrowth
-from ..theorems.pasgd_iterations import pasgd_iterations
+from ..theorems.local_sgd import pasgd_iterations
 from .certificate import NotProved
 from .certify import certify
 from .different_data import different_data

@@ -14,18 +14,17 @@ from ..runtime.model import RuntimeModel
 from ..runtime.rounds import count_rounds, most_rounds, rounds_by
 from ..tau.in_eta import InEta, in_eta
 from ..tau.least import least_integer
-from ..theorems.pasgd_compressed import pasgd_compressed
-from ..theorems.pasgd_compressed_convex import pasgd_compressed_convex
-from ..theorems.pasgd_compressed_convex_wall_clock import pasgd_compressed_convex_wall_clock
-from ..theorems.pasgd_compressed_wall_clock import pasgd_compressed_wall_clock
-from ..theorems.pasgd_convex_sharp import pasgd_convex_sharp
-from ..theorems.pasgd_convex_sharp_wall_clock import pasgd_convex_sharp_wall_clock
-from ..theorems.pasgd_iterations import pasgd_iterations
-from ..theorems.pasgd_two_shot import pasgd_two_shot
-from ..theorems.pasgd_two_shot_wall_clock import pasgd_two_shot_wall_clock
-from ..theorems.pasgd_wall_clock import pasgd_wall_clock
-from ..theorems.qsparse import qsparse
-from ..theorems.qsparse_wall_clock import qsparse_wall_clock
+from ..theorems.compressed_local_sgd import pasgd_compressed, pasgd_compressed_convex, pasgd_two_shot
+from ..theorems.local_sgd import pasgd_convex_sharp, pasgd_iterations
+from ..theorems.memory import qsparse
+from ..theorems.seconds import (
+    pasgd_compressed_convex_wall_clock,
+    pasgd_compressed_wall_clock,
+    pasgd_convex_sharp_wall_clock,
+    pasgd_two_shot_wall_clock,
+    pasgd_wall_clock,
+    qsparse_wall_clock,
+)
 from .records import UNBIASED_STAGES, Candidate, Option, Refused, Smooth
 
 BY_THE_CLOCK = {  # theorem in rounds -> the same at a random number of rounds

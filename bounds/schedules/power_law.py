@@ -110,7 +110,7 @@ def increasing_converges(*, eta_exponent: float, tau_exponent: float) -> bool:
     tau_exponent : float
         Power of the round's number by which tau grows.
     """
-    from ..theorems.pasgd_variable import power_schedule_converges
+    from ..theorems.local_sgd import power_schedule_converges
 
     return power_schedule_converges(eta_exponent, tau_exponent)
 

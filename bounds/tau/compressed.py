@@ -12,7 +12,7 @@ import sympy as sp
 
 from ..bound import ROUNDING_SLACK
 from ..symbols import amplification, delay_s, latency_s, message_s, omega, tau
-from ..theorems.pasgd_compressed_runtime import pasgd_compressed_runtime
+from ..theorems.seconds import pasgd_compressed_runtime
 from .arguments import float_arguments
 from .derivation import PosynomialDerivation, unique_posynomial_minimiser
 

@@ -10,10 +10,8 @@ from scipy.optimize import minimize_scalar
 
 from ..runtime.model import Bits, RuntimeModel
 from ..symbols import eta, tau
-from ..theorems.pasgd_convex_sharp import pasgd_convex_sharp
-from ..theorems.pasgd_iterations import pasgd_iterations
-from ..theorems.pasgd_runtime import pasgd_runtime
-from ..theorems.pasgd_smooth_sharp import pasgd_smooth_sharp
+from ..theorems.local_sgd import pasgd_convex_sharp, pasgd_iterations, pasgd_smooth_sharp
+from ..theorems.seconds import pasgd_runtime
 from .arguments import float_arguments
 from .derivation import Derivation, unique_minimiser
 from .in_eta import INSIDE, in_eta

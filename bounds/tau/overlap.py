@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from ..bound import ROUNDING_SLACK
-from ..theorems.pasgd_overlap_runtime import pasgd_overlap_runtime
+from ..theorems.seconds import pasgd_overlap_runtime
 from .arguments import float_arguments
 
 _SLACK = ROUNDING_SLACK / 2  # the bound itself forgives twice as much

@@ -13,7 +13,7 @@ from ..runtime.law import Law
 from ..runtime.model import Bits, RuntimeModel
 from ..runtime.normal import normal_max_moment
 from ..symbols import order_mean, step_s, step_sd_s, tau
-from ..theorems.pasgd_runtime import pasgd_runtime
+from ..theorems.seconds import pasgd_runtime
 from .arguments import exact_arguments
 from .derivation import Derivation, unique_minimiser
 from .integer import tau_cap

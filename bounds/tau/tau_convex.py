@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..symbols import K, delay_s, m, step_s, tau, time_s
-from ..theorems.pasgd_convex_sharp import pasgd_convex_sharp
+from ..theorems.local_sgd import pasgd_convex_sharp
 from .arguments import exact_arguments
 from .integer import SLACK, best_integer
 from .radical import Radical, RadicalMinimiser

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..theorems.pasgd_runtime import pasgd_runtime
+from ..theorems.seconds import pasgd_runtime
 from .arguments import exact_arguments
 from .integer import best_integer, tau_cap
 from .radical import Radical, RadicalMinimiser

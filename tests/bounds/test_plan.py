@@ -12,7 +12,7 @@ from bounds.plan.local_updates import BY_THE_CLOCK, Search
 from bounds.runtime import Constant, Exponential, ParameterServer, Ring, RuntimeModel
 from bounds.tau import compressed_optimum, tau_convex
 from bounds.tau.in_eta import in_eta
-from bounds.theorems.pasgd_compressed import pasgd_compressed
+from bounds.theorems.compressed_local_sgd import pasgd_compressed
 
 DENSE = 8e6  # bits
 NETWORK = ParameterServer(latency_s=0.0, bytes_per_s=1e6)  # a dense message among 8 workers: 16 s

@@ -109,3 +109,9 @@ def test_looseness_of_a_bound_spans_its_comparisons(monkeypatch):
     )
     assert records.looseness("diana").startswith("3 times looser")
     assert records.looseness("marina") == ""
+
+
+def test_every_bound_has_a_derivation_or_a_source_of_its_own():
+    texts = catalogue.derivations()
+    assert set(texts) == set(all_bounds())
+    assert all(len(text.split()) >= 10 for text in texts.values()), texts

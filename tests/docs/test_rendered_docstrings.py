@@ -64,7 +64,7 @@ def entries(text, *names):
 
 @cache
 def docstrings():
-    """name -> docstring of every public name and of every module that is described, and the derivations of all bounds."""
+    """name -> docstring of every public name and described module, and the derivation of every bound."""
     found = {name: inspect.cleandoc(own_text(value)) for name, value, _ in public()}
     described = [importlib.import_module(name) for name in modules()]
     making = [sys.modules[name] for name in sorted(sys.modules) if name.startswith("bounds.")]

@@ -21,13 +21,13 @@ MUTANTS = tuple(
         # bounds
         ("bounds/dynamics/third_order.py", "return -0.5 * np.einsum(", "return 0.5 * np.einsum("),
         ("bounds/special/log2_binomial.py", "1 / 12, -1 / 360", "1 / 12, 1 / 360"),
-        ("bounds/theorems/pasgd_multiplicative.py", "tau + 2 * noise_growth", "tau + noise_growth"),
+        ("bounds/theorems/local_sgd.py", "tau + 2 * noise_growth", "tau + noise_growth"),
         ("bounds/runtime/renewal.py", "np.maximum(longer - slack, 0.0)", "np.maximum(longer + slack, 0.0)"),
-        ("bounds/theorems/block_momentum.py", "sigma2 / m * _spread", "sigma2 * _spread"),
+        ("bounds/theorems/local_sgd.py", "sigma2 / m * _spread", "sigma2 * _spread"),
         ("bounds/schedules/qsr.py", "math.floor(ratio**2 *", "math.ceil(ratio**2 *"),
         ("bounds/special/mean_growth.py", "return (n - 1) / 2", "return n / 2"),
         ("bounds/special/lloyd_max.py", "- density[i] + density[i + 1]", "+ density[i] - density[i + 1]"),
-        ("bounds/theorems/ring_error.py", "(1 + omega2) * omega1 / m**2", "omega1 / m**2"),
+        ("bounds/theorems/means.py", "(1 + omega2) * omega1 / m**2", "omega1 / m**2"),
         (
             "bounds/runtime/shifted_exponential.py",
             "self.shift + self._gamma.single_max(m)",
@@ -35,8 +35,8 @@ MUTANTS = tuple(
         ),
         ("bounds/special/sphere_rate.py", "(alpha > 0) & (alpha <= 1)", "(alpha >= 0) & (alpha <= 1)"),
         ("bounds/dynamics/outer/optimum.py", "0 < eta * L <= 1", "0 < eta * L < 1"),
-        ("bounds/theorems/pasgd_heterogeneous.py", "2 * eta**2 * L**2 * (tau - 1)", "2 * eta**2 * L**2 * tau"),
-        ("bounds/theorems/cooperative.py", "(1 + 2 * zeta) * (tau - 1)", "(1 + zeta) * (tau - 1)"),
+        ("bounds/theorems/local_sgd.py", "2 * eta**2 * L**2 * (tau - 1)", "2 * eta**2 * L**2 * tau"),
+        ("bounds/theorems/local_sgd.py", "(1 + 2 * zeta) * (tau - 1)", "(1 + zeta) * (tau - 1)"),
         ("bounds/total_communication.py", "return u - 1, (1 - 1 / m + u / m)", "return u - 1, (1 + u / m)"),
         # operators
         ("operators/compressors/rotated_k_level.py", "-product - 1 + 2 / d", "-product - 1 + 1 / d"),

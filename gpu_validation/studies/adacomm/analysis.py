@@ -9,7 +9,7 @@ from typing import Any
 
 from bounds import AssumptionViolated, Bound, theorems
 from bounds.runtime.law import Law
-from bounds.theorems.pasgd_variable import schedule_sums
+from bounds.theorems.local_sgd import schedule_sums
 
 from ...records.storage import Record
 from ...verdicts.comparisons import NO_RANGE, mean_row, median_row, unjudged_row

@@ -180,7 +180,7 @@ def honest_right(snr: float) -> float:
 
 def _vote_rows(record: Record, attack: Attack, level: float) -> list[Comparison]:
     from bounds.theorems import vote_error
-    from bounds.theorems.vote_error import exact_vote_error
+    from bounds.theorems.signs import exact_vote_error
 
     n, faulty, snr = record["workers"], record["faulty"], record["snr"]
     p = honest_right(snr)
@@ -202,7 +202,7 @@ def _vote_rows(record: Record, attack: Attack, level: float) -> list[Comparison]
 
 
 def _crowd_rows(record: Record, level: float) -> list[Comparison]:
-    from bounds.theorems.vote_error import exact_vote_error
+    from bounds.theorems.signs import exact_vote_error
 
     n, snr, trials = record["workers"], record["snr"], record["trials"]
     about: dict[str, Any] = {"workload": f"S = {snr:g}, {n} workers, none faulty", "theorem": "binomial, normal law"}
@@ -243,7 +243,7 @@ def _election_rows(record: Record, n: int, b: int) -> list[Comparison]:
 
 # -- drawings ----------------------------------------------------------------------------------------------------
 def _draw_votes(records: Sequence[tuple[Vote, Record]]) -> Any:
-    from bounds.theorems.vote_error import exact_vote_error
+    from bounds.theorems.signs import exact_vote_error
 
     figure, axes = canvas(1, 1, height=4.2)
     ax = axes[0, 0]

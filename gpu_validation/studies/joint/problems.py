@@ -11,7 +11,7 @@ from bounds import AssumptionViolated
 from bounds.claims import Unbiased
 from bounds.schedules import AdaComm, Schedule
 from bounds.theorems import pasgd_compressed_variable, pasgd_variable
-from bounds.theorems.pasgd_compressed_variable import compressed_schedule_sums
+from bounds.theorems.compressed_local_sgd import compressed_schedule_sums
 from operators import QSGD, TCDQ, ErrorFeedback, Feedback, Identity, Operator, TopK
 
 from ...workloads import LogisticRegression, Quadratic, Workload

@@ -2,12 +2,11 @@ import numpy as np
 import pytest
 
 from bounds.tau.in_eta import in_eta
-from bounds.theorems.pasgd_compressed import pasgd_compressed
-from bounds.theorems.pasgd_convex import pasgd_convex
-from bounds.theorems.pasgd_iterations import pasgd_iterations
-from bounds.theorems.pasgd_runtime import pasgd_runtime
-from bounds.theorems.qsparse import qsparse
-from bounds.theorems.stich import stich
+from bounds.theorems.compressed_local_sgd import pasgd_compressed
+from bounds.theorems.local_sgd import pasgd_convex, pasgd_iterations
+from bounds.theorems.memory import qsparse
+from bounds.theorems.published_local_sgd import stich
+from bounds.theorems.seconds import pasgd_runtime
 
 PROBLEM = {"gap": 2.0, "L": 1.5, "sigma2": 0.7, "m": 8}
 CASES = [

@@ -6,7 +6,7 @@ import pytest
 import sympy as sp
 
 from bounds.tau import best_integer, tau_cap
-from bounds.theorems.pasgd_iterations import pasgd_iterations
+from bounds.theorems.local_sgd import pasgd_iterations
 
 
 def test_best_integer_minimises_by_brute_force():

@@ -6,8 +6,8 @@ import pytest
 from bounds.runtime import Constant, Exponential, RuntimeModel
 from bounds.tau import joint_optimum
 from bounds.tau.in_eta import in_eta
-from bounds.theorems.pasgd_iterations import pasgd_iterations
-from bounds.theorems.pasgd_runtime import pasgd_runtime
+from bounds.theorems.local_sgd import pasgd_iterations
+from bounds.theorems.seconds import pasgd_runtime
 
 RUNTIME = RuntimeModel(Constant(1.0), 10.0, m=8)
 PROBLEM = {"gap": 1, "L": 1, "sigma2": 1}

@@ -5,7 +5,7 @@ import pytest
 import sympy as sp
 
 from bounds.tau import TauConvex, tau_convex, tau_star
-from bounds.theorems.pasgd_convex_sharp import pasgd_convex_sharp
+from bounds.theorems.local_sgd import pasgd_convex_sharp
 
 AT = {"gap": 1, "delay_s": 10, "eta": "0.05", "L": 1, "sigma2": 1, "time_s": 10_000}
 

@@ -6,7 +6,7 @@ import pytest
 import sympy as sp
 
 from bounds.tau import TauStar, tau_star
-from bounds.theorems.pasgd_runtime import pasgd_runtime
+from bounds.theorems.seconds import pasgd_runtime
 
 AT = {"gap": 1, "delay_s": 10, "eta": "0.05", "L": 1, "sigma2": 1, "time_s": 10_000}
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bounds import theorems
 from bounds.dynamics import Quadratic, additive, linear
 from bounds.dynamics.geometric import excess, geometric_sum, repeated
-from bounds.theorems.layerwise_sgd import layer_sums
+from bounds.theorems.compressed_gradients import layer_sums
 
 ROUNDING = 1 + 1e-12
 drawn = settings(max_examples=80, deadline=None)

@@ -23,8 +23,8 @@ from bounds.dynamics import (
 from bounds.dynamics.geometric import excess, geometric_sum, mean_geometric_sum
 from bounds.runtime import Constant, RuntimeModel, rounds_by
 from bounds.symbols import tau as tau_symbol
-from bounds.theorems.pasgd_compressed_variable import compressed_schedule_sums
-from bounds.theorems.pasgd_variable import power_schedule_converges, schedule_sums
+from bounds.theorems.compressed_local_sgd import compressed_schedule_sums
+from bounds.theorems.local_sgd import power_schedule_converges, schedule_sums
 
 ROUNDING = 1 + 1e-12
 drawn = settings(max_examples=60, deadline=None)

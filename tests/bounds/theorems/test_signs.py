@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
 from bounds import AssumptionViolated, theorems
-from bounds.theorems.election_error import exact_election_error, local_errors
-from bounds.theorems.vote_error import exact_vote_error, worst_sign_error
+from bounds.theorems.signs import exact_election_error, exact_vote_error, local_errors, worst_sign_error
 
 ROUNDING = 1 + 1e-12
 drawn = settings(max_examples=80, deadline=None)

@@ -46,7 +46,6 @@ from fractions import Fraction
 import sympy as sp
 
 from ..bound import Bound, Example, Reference, Side, Status
-from ..in_seconds import runtime, wall_clock
 from ..properties import Conclusion, Property
 from ..setting import SAME_DATA, Setting
 from ..special.mean_growth import MeanGrowth
@@ -174,9 +173,3 @@ pasgd_third_order_strongly_convex = Bound(
     ),
     latex_name=_LATEX,
 )
-
-pasgd_third_order_runtime = runtime(pasgd_third_order)
-pasgd_third_order_wall_clock = wall_clock(pasgd_third_order)
-pasgd_third_order_convex_runtime = runtime(pasgd_third_order_convex)
-pasgd_third_order_convex_wall_clock = wall_clock(pasgd_third_order_convex)
-pasgd_third_order_strongly_convex_wall_clock = wall_clock(pasgd_third_order_strongly_convex)
