@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from bounds import all_bounds, theorems
+from bounds import Property, all_bounds, theorems
 
 NOISES = {  # kurtosis -> values and probabilities of a symmetric noise of variance 1
     1.0: ((-1.0, 1.0), (0.5, 0.5)),
@@ -291,17 +291,18 @@ def test_pasgd_third_order_convex_runtime_lies_above_a_random_number_of_rounds()
     assert value <= bound <= 5 * value
 
 
-def test_the_forms_in_seconds_are_those_that_stand_written_out():
-    """The derived forms equal the files that write the substitution out."""
-    from bounds.in_seconds import runtime, wall_clock
+@pytest.mark.parametrize("name", ["pasgd_iterations", "pasgd_two_shot", "pasgd_third_order_convex", "pasgd_compressed"])
+def test_a_form_at_a_time_is_the_step_form_at_the_steps_that_the_time_holds(name):
+    """30 rounds of tau steps of 2 s and an averaging of 3 s."""
+    steps = getattr(theorems, name)
+    at = {key: float(Fraction(value)) for key, value in steps.examples[0].at.items()}
+    tau = at["tau"]
+    expected = steps(**{**at, "K": 30 * tau})
+    del at["K"]
 
-    for derived, written in (
-        (wall_clock(theorems.pasgd_convex_sharp), theorems.pasgd_convex_sharp_wall_clock),
-        (wall_clock(theorems.pasgd_smooth_sharp), theorems.pasgd_smooth_sharp_wall_clock),
-        (wall_clock(theorems.pasgd_two_shot), theorems.pasgd_two_shot_wall_clock),
-        (runtime(theorems.pasgd_two_shot), theorems.pasgd_two_shot_runtime),
-        (runtime(theorems.pasgd_iterations), theorems.pasgd_runtime),
-    ):
-        assert derived.value == written.value
-        assert derived.setting == written.setting
-        assert (derived.side, derived.status, derived.assuming) == (written.side, written.status, written.assuming)
+    in_time = theorems.in_seconds(steps)(**at, time_s=30 * (2 * tau + 3), step_s=2.0, delay_s=3.0)
+    in_rounds = theorems.wall_clock(steps)(**at, inverse_rounds=1 / 30)
+    assert in_time == pytest.approx(expected, rel=1e-12)
+    assert in_rounds == pytest.approx(expected, rel=1e-12)
+    assert {Property.FRESH_ROUND_TIMES, Property.LAST_ROUND_FINISHED} <= theorems.in_seconds(steps).setting.needs
+    assert {Property.TIMES_APART, Property.ENDED_ROUNDS} <= theorems.wall_clock(steps).setting.needs
