@@ -5,7 +5,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
 from typing import TypeVar
 
 import torch
@@ -16,10 +15,10 @@ from operators.ddp.frames import Undeclared
 from operators.ddp.gather import Gather, predicted_payload_bytes
 from operators.ddp.nodes import Nodes
 from operators.ddp.scatter import Scatter, predicted_scatter_bytes
+from operators.ddp.spare_groups import Spare, marks_failure, side_group, spare_group
 
 from .in_flight import InThread
 from .position import at
-from .spare_groups import marks_failure, spare_group
 from .step_check import UnevenSteps
 from .tensors import as_bytes, assign
 from .transport import NodeLinks
@@ -50,7 +49,7 @@ class ProcessTransport(Vectors):
     def __init__(self, device: torch.device | str | None = None, group: dist.ProcessGroup | None = None) -> None:
         super().__init__(group, torch.device(device) if device is not None else _device_of(group))
         # release the groups before the interpreter ends: running threads of a back end may abort the process
-        weakref.finalize(self, self._groups.clear)
+        weakref.finalize(self, self._own_group.clear)
         self._latest: InThread | None = None
         self._links: dict[int, list[ProcessTransport]] = {}
 
@@ -66,16 +65,14 @@ class ProcessTransport(Vectors):
             Process group, whose time limit the new one has; None is the group of all ranks.
         """
         transport = cls(group=group)
-        parent = dist.distributed_c10d._get_default_group() if group is None else group
-        own_group, spare = spare_group(parent, transport, lambda free: transport.all_gather_int([free]))
-        transport._groups[None], transport.spare = own_group, spare
+        own_group, spare = spare_group(transport._whole, transport, device=transport.device)
+        transport._own_group[0], transport.spare = own_group, spare
         transport.device = _device_of(transport.group)
         return transport
 
     def rejoin(self) -> None:
         """Use the current default process group in place of one that has been destroyed; the counts continue."""
-        self._groups.clear()
-        self._groups[None] = None
+        self._own_group[0] = None
         self._take_places()
         self._links.clear()
 
@@ -88,8 +85,9 @@ class ProcessTransport(Vectors):
             Function that uses this transport; nothing else may use it until the result has been taken.
         """
         self._latest = InThread(work, self._latest, self.device)
-        if self.spare is not None:
-            self.spare.thread = self._latest.thread
+        for transport in self._with_links:
+            if transport.spare is not None:
+                transport.spare.thread = self._latest.thread
         return self._latest
 
     # -- messages ----------------------------------------------------------------------------------------
@@ -266,23 +264,19 @@ class ProcessTransport(Vectors):
             if self.rank:
                 assign(tensor, copy)
 
-    def waiting_room(self, timeout_s: float) -> dist.ProcessGroup:
-        """Return a gloo process group of the same ranks with another time limit.
+    def waiting_room(self, timeout_s: float) -> tuple[dist.ProcessGroup, Spare]:
+        """Return the gloo process group of the same ranks with another time limit, and its entry.
 
         Parameters
         ----------
         timeout_s : float, seconds
             Time limit of its collectives.
         """
-        room = self._groups.get(timeout_s)
-        if room is None:
-            room = self._groups[timeout_s] = dist.new_group(
-                [self._global(rank) for rank in range(self.size)],
-                timeout=timedelta(seconds=timeout_s),
-                backend="gloo",
-                use_local_synchronization=True,
-            )
-        return room
+        return side_group(self._whole, timeout_s)
+
+    @property
+    def _whole(self) -> dist.ProcessGroup:
+        return dist.distributed_c10d._get_default_group() if self.group is None else self.group
 
     def in_nodes(self, ranks_per_node: int) -> NodeLinks:
         """Return this rank's links inside its node and between nodes, which count their own bytes.
@@ -293,9 +287,11 @@ class ProcessTransport(Vectors):
             Ranks per node, the same on all ranks.
         """
         if ranks_per_node not in self._links:
-            whole = dist.distributed_c10d._get_default_group() if self.group is None else self.group
-            nodes = Nodes.of(whole, ranks_per_node)
-            self._links[ranks_per_node] = [ProcessTransport(self.device, g) for g in (nodes.inside, nodes.between)]
+            nodes = Nodes.of(self._whole, ranks_per_node, self, device=self.device)
+            links = [ProcessTransport(self.device, group) for group in (nodes.inside, nodes.between)]
+            for link, spare in zip(links, nodes.spares, strict=True):
+                link.spare = spare
+            self._links[ranks_per_node] = links
         inside, between = self._links[ranks_per_node]
         node, place = divmod(self.rank, ranks_per_node)
         return NodeLinks({node: inside}, {place: between})
@@ -303,13 +299,17 @@ class ProcessTransport(Vectors):
     @property
     def handed_over(self) -> tuple[int, int]:
         """Bytes sent and received so far, including those of links of nodes."""
-        links = [self, *(link for pair in self._links.values() for link in pair)]
+        links = self._with_links
         return sum(link.payload_bytes for link in links), sum(link.received_bytes for link in links)
+
+    @property
+    def _with_links(self) -> list[ProcessTransport]:
+        return [self, *(link for pair in self._links.values() for link in pair)]
 
     @contextmanager
     def uncounted(self) -> Iterator[None]:
         """Inside, bytes are sent but not counted."""
-        links = [self, *(link for pair in self._links.values() for link in pair)]
+        links = self._with_links
         counts = [(link.payload_bytes, link.received_bytes, link.predicted_bytes) for link in links]
         try:
             yield

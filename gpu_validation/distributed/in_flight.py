@@ -12,7 +12,7 @@ import torch
 
 T = TypeVar("T")
 
-PATIENCE_S = 2.0  # wait for work in flight, at the end of the process or before its group is reused
+PATIENCE_S = 2.0  # wait for work in flight, at the end of the process
 
 _running: set[threading.Thread] = set()
 

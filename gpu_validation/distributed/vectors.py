@@ -9,8 +9,9 @@ from itertools import pairwise, zip_longest
 import torch
 import torch.distributed as dist
 
+from operators.ddp.spare_groups import Spare, marks_failure
+
 from .reduction import fold, precision
-from .spare_groups import Spare, marks_failure
 from .ways import AT_ONCE, Trial, ways_for
 
 WHOLE_BYTES = 1 << 20  # up to this size a mean exchanges whole vectors, once instead of twice
@@ -30,7 +31,7 @@ class Vectors:
     """
 
     def __init__(self, group: dist.ProcessGroup | None, device: torch.device) -> None:
-        self._groups: dict[float | None, dist.ProcessGroup | None] = {None: group}  # others by their time limit
+        self._own_group: list[dist.ProcessGroup | None] = [group]  # emptied when the interpreter ends
         self.device = device
         self.spare: Spare | None = None
         self.payload_bytes = self.received_bytes = self.predicted_bytes = 0
@@ -46,7 +47,7 @@ class Vectors:
     @property
     def group(self) -> dist.ProcessGroup | None:
         """The process group of the averagings; None for the group of all ranks."""
-        return self._groups.get(None)
+        return self._own_group[0] if self._own_group else None
 
     def means(self, owns: Sequence[torch.Tensor], members: Sequence[int]) -> list[torch.Tensor]:
         """Return the mean of the members' vectors, summed in rank order in float64: bitwise equal on every rank.

@@ -30,11 +30,16 @@ def paused(
     """
     if not timeout_s > 0:
         raise ValueError(f"timeout_s must be > 0; got timeout_s = {timeout_s}")
-    room, began = transport.waiting_room(timeout_s), time.monotonic()
-    yield
+    (room, spare), began = transport.waiting_room(timeout_s), time.monotonic()
+    try:
+        yield
+    except BaseException:
+        spare.failed = True  # other ranks wait in it
+        raise
     try:
         dist.barrier(group=room)
     except RuntimeError as error:
+        spare.failed = True
         raise RuntimeError(
             f"the pause after {steps} local steps did not end, because another rank has ended or is more than "
             f"timeout_s = {timeout_s:g} s late ({error})"

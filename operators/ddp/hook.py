@@ -30,10 +30,11 @@ from .equal_settings import device_of, kinds, require_equal_settings
 from .gather_ends import GatherEnds
 from .layout import Layout
 from .lost_rank import explaining
-from .nodes import Nodes, group_apart, in_nodes
+from .nodes import Nodes, in_nodes
 from .parameter_states import fitted, is_coordinatewise
 from .phases import Link, Means, Phases, RankFailed, exchanged
 from .refused_pass import not_a_number, raise_after_backward
+from .spare_groups import Spare, spare_group
 from .two_shot_ends import TwoShotEnds
 
 log = logging.getLogger("operators")
@@ -138,12 +139,14 @@ class CompressedGradients(Copies, Counters):
         parameters, group, ranks_per_node = self._parameters, self.group, self._ranks_per_node
         device = device_of(group, parameters)
         require_equal_settings(self._fingerprint, group=group, device=device)
-        self._nodes = None if ranks_per_node == 1 else Nodes.of(group, ranks_per_node)
+        self._nodes = None if ranks_per_node == 1 else Nodes.of(group, ranks_per_node, self, device=device)
         self._ends = self._made_ends({name: p.shape for name, p in parameters.items()})
         on_cpu = not any(p.is_cuda for p in parameters.values())
         self._background = Background() if on_cpu else None
+        self._spares: list[Spare] = [] if self._nodes is None else list(self._nodes.spares)
         if on_cpu and self._nodes is None:  # the pass itself may make collectives, in whatever order to the thread's
-            group = group_apart(group)
+            group, spare = spare_group(group, self, device=device)
+            self._spares.append(spare)
         self._link = Link(group if self._nodes is None else self._nodes.between, device, self)
         self._pending: list[_Pending] = []
         self._results: list[torch.futures.Future[torch.Tensor]] = []  # of the buckets of this pass
@@ -209,6 +212,7 @@ class CompressedGradients(Copies, Counters):
                 self._background.begin()
             self._pending, self._results, self._failures = [], [], []  # left over from a pass that failed
             self._passing, self._before, self._refused = [], self._ends.kept(), False
+            self._mark_groups(failed=True)  # until the pass has ended: others may wait in them
         bucket = Bucket(gradients, self._names, self._numbers, self.steps)
         last = bool(gradients.is_last())
         result: Any = torch.futures.Future(devices=[bucket.buffer.device] if bucket.buffer.is_cuda else None)
@@ -221,7 +225,12 @@ class CompressedGradients(Copies, Counters):
         self.steps += last
         if last:
             self._passing, self._before = [], []
+            self._mark_groups(failed=False)
         return result
+
+    def _mark_groups(self, *, failed: bool) -> None:
+        for spare in self._spares:
+            spare.failed = failed
 
     def _advance_pass(self, bucket: Bucket, result: Any, last: bool) -> None:
         if self._refused:

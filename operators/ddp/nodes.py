@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 import torch
@@ -25,6 +24,7 @@ from .layout import joined
 from .lost_rank import is_lost
 from .phases import READ, WHAT, Ends, Link, Phases, RankFailed, exchanged
 from .scatter import Scatter
+from .spare_groups import Spare, spare_group
 
 STAGES = len(WHAT)
 
@@ -43,15 +43,18 @@ class Nodes:
         Its place in the node.
     ranks : int
         Ranks of a node.
+    spares : (Spare, Spare)
+        Entries of the two groups.
     """
 
     inside: Any
     between: Any
     place: int
     ranks: int
+    spares: tuple[Spare, Spare]
 
     @classmethod
-    def of(cls, group: Any, ranks_per_node: int) -> Nodes:
+    def of(cls, group: Any, ranks_per_node: int, user: object, *, device: torch.device) -> Nodes:
         """Return the groups of this rank, where consecutive ranks are on the same node, as torchrun numbers them.
 
         Parameters
@@ -60,39 +63,20 @@ class Nodes:
             All ranks; each must call it.
         ranks_per_node : int
             Ranks of a node.
+        user : object
+            The groups are reused after it has been deleted.
+        device : device
+            Device that the back end needs.
         """
         rank, size = dist.get_rank(group), dist.get_world_size(group)
         node, place = divmod(rank, ranks_per_node)
-        ranks = [dist.get_global_rank(group, r) for r in range(size)]
-        members = ranks[node * ranks_per_node : (node + 1) * ranks_per_node], ranks[place::ranks_per_node]
-        settings: dict[str, Any] = {"timeout": timeout_of(group), "backend": dist.get_backend_config(group)}
-        inside, between = (dist.new_group(r, use_local_synchronization=True, **settings) for r in members)
-        return cls(inside, between, place, ranks_per_node)
-
-
-def group_apart(group: Any) -> Any:
-    """Return a new process group of the same ranks, for collectives beside those of the group; each must call it.
-
-    Parameters
-    ----------
-    group : ProcessGroup
-        Whose back end and time-out it keeps.
-    """
-    ranks = [dist.get_global_rank(group, r) for r in range(dist.get_world_size(group))]
-    settings: dict[str, Any] = {"timeout": timeout_of(group), "backend": dist.get_backend_config(group)}
-    return dist.new_group(ranks, use_local_synchronization=True, **settings)
-
-
-def timeout_of(group: Any) -> timedelta:
-    """Return how long the collectives of a process group wait.
-
-    Parameters
-    ----------
-    group : ProcessGroup
-        Of torch.distributed.
-    """
-    device = torch.device("cuda" if "cuda:nccl" in dist.get_backend_config(group) else "cpu")
-    return group._get_backend(device).options._timeout
+        members = {"inside": range(node * ranks_per_node, (node + 1) * ranks_per_node)}
+        members["between"] = range(place, size, ranks_per_node)
+        (inside, spare), (between, other) = (
+            spare_group(group, user, device=device, ranks=ranks, use=f"{use} nodes of {ranks_per_node}")
+            for use, ranks in members.items()
+        )
+        return cls(inside, between, place, ranks_per_node, (spare, other))
 
 
 class NodeShard:

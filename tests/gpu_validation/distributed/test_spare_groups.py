@@ -7,14 +7,19 @@ import subprocess
 import sys
 import time
 import weakref
+from dataclasses import dataclass
+from functools import partial
 
 import pytest
 import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
 
 from gpu_validation import PeriodicAveraging, pilot
 from gpu_validation.distributed.collectives import ProcessTransport
 from gpu_validation.local_sgd.outer import Nesterov
 from operators import QSGD, ErrorFeedback, Key, TopK
+from operators.ddp import register
 
 from ..ranks import in_ranks
 
@@ -52,6 +57,16 @@ def settled(counts):
     until = time.monotonic() + QUIET_S
     while (now := held()) != counts and time.monotonic() < until:
         time.sleep(0.01)
+    return now
+
+
+def at_rest(counts=None):
+    """Return how many descriptors and threads are left when all garbage has been collected and threads have ended."""
+    until, before = time.monotonic() + QUIET_S, None
+    while (now := held()) != (before if counts is None else counts) and time.monotonic() < until:
+        before = now
+        gc.collect()  # a thread may just have held some of it
+        time.sleep(0.05)
     return now
 
 
@@ -118,6 +133,77 @@ def test_what_a_pilot_leaves_is_no_group():
     for groups, before, after in in_ranks(work, processes=2):
         assert groups == 1
         assert after == before
+
+
+def hook(place, **settings):
+    model = DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.Linear(6, 2)))
+    register(model, QSGD(levels=4), **settings)
+    model(torch.ones(3, 4)).square().mean().backward()
+
+
+def averaging_in_nodes(place, **settings):
+    averaging = averaging_of(ranks_per_node=2, operator=QSGD(levels=4), key=Key(2), **settings)
+    averaging.step()
+    averaging.average()
+
+
+def pauses(place):
+    averaging = averaging_of(overlap="none")
+    for timeout_s in (30.0, 40.0):
+        with averaging.pause(timeout_s):
+            time.sleep(0.01 * place.rank)
+
+
+DROPPED = {
+    "hook": hook,
+    "hook, two shots": partial(hook, exchange="two_shot"),
+    "hook, nodes": partial(hook, ranks_per_node=2),
+    "averaging, nodes": partial(averaging_in_nodes, overlap="none"),
+    "averaging, nodes, overlap": averaging_in_nodes,
+    "pauses": pauses,
+}
+
+
+@pytest.mark.parametrize("make", DROPPED.values(), ids=DROPPED)
+def test_what_is_dropped_keeps_no_group(make):
+    def work(place):
+        gc.freeze()
+        groups, counts = [], []
+        for number in range(9):
+            make(place)
+            if place.rank == number % 4:
+                gc.collect()  # ranks collect garbage at different times
+            groups.append(len(dist.distributed_c10d._world.pg_map))
+            if number == 3:
+                counts.append(at_rest())
+        counts.append(at_rest(counts[0]))
+        return groups, counts
+
+    for groups, (before, after) in in_ranks(work, processes=4):
+        assert groups[-1] == groups[3], groups
+        assert after == before
+
+
+@pytest.mark.parametrize("settings", [{}, {"ranks_per_node": 2}], ids=["all", "nodes"])
+def test_the_groups_of_a_hook_are_spare_between_passes_only(settings):
+    def work(place):
+        model, marks = DistributedDataParallel(torch.nn.Linear(4, 2)), []
+
+        @dataclass(frozen=True)
+        class Looks(QSGD):
+            def _encode_tensor(self, x, key):
+                marks.extend(spare.failed for spare in model.hook._spares)
+                return super()._encode_tensor(x, key)
+
+        object.__setattr__(model, "hook", register(model, Looks(levels=4), **settings))
+        model(torch.ones(3, 4)).square().mean().backward()
+        seen = [all(marks), bool(marks), [spare.failed for spare in model.hook._spares]]
+        with pytest.raises(ValueError, match="not finite"):  # a refused pass ends on all ranks alike
+            model(torch.full((3, 4), torch.nan if place.rank == 1 else 1.0)).square().mean().backward()
+        return [*seen, [spare.failed for spare in model.hook._spares]]
+
+    groups = 2 if settings else 1
+    assert in_ranks(work, processes=4) == [[True, True, [False] * groups, [False] * groups]] * 4
 
 
 ENDS_IN_FLIGHT = """
