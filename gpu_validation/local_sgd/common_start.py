@@ -190,7 +190,7 @@ def _outer(workers: Sequence[Worker], transport: Transport, settings: Settings, 
     for worker in workers:
         if worker.rates is None:
             worker.watch_rates()
-    return BlockMomentum(beta, partial(_rates_of_rank_0, workers, transport), anchor.numel())
+    return BlockMomentum(beta, partial(_rates_of_rank_0, workers, transport), anchor)
 
 
 def _rates_of_rank_0(workers: Sequence[Worker], transport: Transport) -> tuple[float, float] | None:

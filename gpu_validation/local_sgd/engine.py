@@ -144,11 +144,21 @@ class Rounds(Synchronisations):
         Raises
         ------
         ValueError
-            For a state of other settings, another model, rank or number of ranks, and for one that is not finite.
+            For a state of other settings, another model, rank or number of ranks, and for one that is not finite or
+            whose tensors have other shapes.  Nothing has changed then, but the current round is not timed.
         """
         state = require_own_state(state, self.fingerprint(), of="this averaging")
         for name in ("workers", "outer", "receivers", "in_flight"):
             require_finite(state[name], name)
+        before, since = self.state_dict(), self._since
+        try:
+            self._load(state)
+        except BaseException:
+            self._load(before)
+            self._since = since
+            raise
+
+    def _load(self, state: Mapping[str, Any]) -> None:
         self.periods.load_state_dict(state["rhythm"])
         self._take_choice()
         for worker, worker_state in zip(self.workers, state["workers"], strict=True):

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
+from operators.fingerprint import require_like
+
 if TYPE_CHECKING:
     from bounds.dynamics.outer import OuterStep
 
@@ -160,13 +162,13 @@ class BlockMomentum:
         Momentum, in [0, 1).
     rates : callable
         Returns (eta, eta_r), the same on all ranks; None if the optimizer has no learning rate.
-    d : int
-        Number of coordinates.
+    theta : tensor
+        Common model, shape (d,).
     """
 
-    def __init__(self, beta: float, rates: Callable[[], tuple[float, float] | None], d: int) -> None:
+    def __init__(self, beta: float, rates: Callable[[], tuple[float, float] | None], theta: torch.Tensor) -> None:
         self.beta, self.rates = beta, rates
-        self.momentum = torch.zeros(d)
+        self.momentum = torch.zeros_like(theta)
 
     def step(self, theta: torch.Tensor, movement: torch.Tensor) -> torch.Tensor:
         """Return theta after one step."""
@@ -180,7 +182,8 @@ class BlockMomentum:
         return {"momentum": self.momentum}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore u."""
+        """Restore u; raises ValueError for one of another shape."""
+        require_like(dict(state), self.state_dict(), "outer")
         self.momentum = state["momentum"]
 
 
@@ -222,5 +225,11 @@ class TorchOuter:
         return self.optimizer.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore the optimizer's state."""
+        """Restore the optimizer's state; raises ValueError for tensors of another length than the common model."""
+        for name, value in state["state"].get(0, {}).items():
+            if isinstance(value, torch.Tensor) and value.numel() > 1 and len(value) != self.theta.numel():
+                raise ValueError(
+                    f"the saved state of outer, {name} must have length {self.theta.numel()}; got {len(value)}: start "
+                    "without a state"
+                )
         self.optimizer.load_state_dict(dict(state))

@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from operators.fingerprint import require_like
+
 from ..distributed.in_flight import Flight, Landed
 from ..distributed.tensors import as_bytes, assign
 from .buffers import Buffers
@@ -85,10 +87,16 @@ class Part:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a state of ``state_dict``."""
+        """Restore a state of ``state_dict``; raises ValueError for tensors of other shapes."""
         if self.flight is not None:
             self.flight.result()  # wait for the message of the abandoned round, which would still write here
         common = self.common
+        require_like(state["thetas"], common.thetas, "thetas")
+        for name in ("sent", "rests"):
+            for vector in state.get(name) or ():
+                require_like(vector, common.thetas[0], name)
+        require_like(state["senders"], [sender.state for sender in self.exchange.senders], "senders")
+        require_like(state["receivers"], self.exchange.states, "receivers")
         like = common.thetas[0]
         common.thetas = [theta.to(like) for theta in state["thetas"]]
         common.sent = [vector.to(like) for vector in state["sent"]]
@@ -98,6 +106,7 @@ class Part:
             outer.load_state_dict(outer_state)
         arrival = state["arrival"]
         if arrival is not None:
+            require_like(arrival["mean"].to(like), like, "in_flight")
             arrival = restored(arrival, like)
         self.flight = None if arrival is None else Landed(arrival)
         self.send_after, self.merge_after, self.messages = state["plan"]

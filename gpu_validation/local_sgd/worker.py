@@ -229,6 +229,8 @@ class Worker:
             )
         require_like(state["sender"], self.sender.state, "sender")
         if self.keeps_anchor:
+            require_like(state["anchor"], self.anchor, "anchor")
+            require_like(state["start"], self.start, "start")
             self.anchor, self.start = state["anchor"].to(self.anchor), state["start"].to(self.anchor)
         self.sender.state, self.mixing_state = state["sender"], dict(state["mixing"])
         self.losses = list(state["losses"])

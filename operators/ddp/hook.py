@@ -308,7 +308,7 @@ class CompressedGradients(Copies, Counters):
         Raises
         ------
         ValueError
-            For the state of another rank or number of ranks, of another model or method.
+            For the state of another rank or number of ranks, of another model or method; nothing has changed then.
         """
         state = require_own_state(state, self._fingerprint, of="this hook")
         if list(state["place"]) != [self.rank, self.size]:
@@ -317,8 +317,13 @@ class CompressedGradients(Copies, Counters):
                 f"the state is of rank {rank} of {size}; this is rank {self.rank} of {self.size}: "
                 "states cannot be moved, start without one"
             )
-        self._ends.load_dict(state)
-        self.counted, self.inside.counted = state["counters"], state.get("inside", [0, 0, 0, 0])
+        before = self._ends.kept()
+        try:
+            self._ends.load_dict(state)
+            self.counted, self.inside.counted = state["counters"], state.get("inside", [0, 0, 0, 0])
+        except BaseException:
+            self._ends.put_back(before)
+            raise
 
 
 def _hand_over(means: Means, pending: _Pending, failures: list[Exception]) -> None:

@@ -129,7 +129,7 @@ class CompressedShards:
         ------
         ValueError
             For the state of another rank or number of ranks, of other settings or another model, and one that is not
-            finite.
+            finite; nothing has changed then.
         """
         state = require_own_state(state, self._fingerprint, of="this model")
         saved = state["modules"]
@@ -141,8 +141,14 @@ class CompressedShards:
             )
         if set(saved) != set(self.modules):
             raise ValueError(f"the state is of the modules {sorted(saved)}; sharded here are {sorted(self.modules)}")
-        for name, module in self.modules.items():
-            module.load_state_dict(saved[name])
+        before = {name: module.state_dict() for name, module in self.modules.items()}
+        try:
+            for name, module in self.modules.items():
+                module.load_state_dict(saved[name])
+        except BaseException:
+            for name, module in self.modules.items():
+                module.load_state_dict(before[name])
+            raise
 
 
 def _kinds(model: torch.nn.Module) -> list[object]:

@@ -148,7 +148,7 @@ def test_training_goes_on_whatever_the_learning_rate_does(data):
 
 def test_momentum_moves_nothing_at_a_rate_of_0_and_is_kept():
     rates = iter([(0.1, 0.1), (0.0, 0.1), (0.0, 0.0), (0.2, 0.2), None])
-    outer = BlockMomentum(0.5, lambda: next(rates), 1)
+    outer = BlockMomentum(0.5, lambda: next(rates), torch.zeros(1))
     theta, moved = torch.zeros(1, dtype=torch.float64), torch.full((1,), -0.1, dtype=torch.float64)
 
     theta = outer.step(theta, moved)  # u = 1

@@ -302,6 +302,25 @@ def test_a_state_of_another_place_or_model_is_refused():
     assert "'kernel', residual must have the shape and dtype (30,), float32; got (3,), float32" in shape
 
 
+@pytest.mark.parametrize("settings", [{}, {"exchange": "two_shot"}], ids=["gather", "two shots"])
+def test_a_refused_state_changes_nothing(settings):
+    def work(place):
+        model = DistributedDataParallel(OddShapes())
+        hook = register(model, EF21(TopK(fraction=0.1)), scope="layer", key=KEY, **settings)
+        model(wanted(place.rank, 0)).backward()
+        early = hook.state_dict()
+        model(wanted(place.rank, 1)).backward()
+        before = hook.state_dict()
+        last = next(reversed([entry for entry, part in early.items() if isinstance(part, list) and part and part[-1]]))
+        for broken in ("damaged", {"kernel": {"estimate": torch.zeros(3)}}):
+            with pytest.raises((ValueError, AttributeError)):
+                hook.load_state_dict(early | {last: [*early[last][:-1], broken]})
+        return before, hook.state_dict()
+
+    for before, after in reports(work):
+        np.testing.assert_equal(after, before)
+
+
 def test_zero_gradients_stay_zero():
     def work(place):
         model = DistributedDataParallel(OddShapes())

@@ -171,7 +171,13 @@ def test_ranks_and_states_that_differ_are_refused_by_name():
         fresh = register(sharded(place), ErrorFeedback(ScaledSign()), key=KEY)
         for saved in ({}, bad, state | {"place": [[1 - place.rank], [2]]}, state | {"place": [[0], [4]]}):
             refused.append(words_of(lambda saved=saved: fresh.load_state_dict(saved)))
+        step_of(model, place.rank, 1)
+        before, last = shards.state_dict(), list(state["modules"])[-1]
+        broken = state | {"modules": state["modules"] | {last: state["modules"][last] | {"counters": [1]}}}
+        with pytest.raises(ValueError, match="unpack"):
+            shards.load_state_dict(broken)
         refused.append(words_of(lambda: shards.load_state_dict(long)))
+        torch.testing.assert_close(shards.state_dict(), before, rtol=0, atol=0)  # as it was
         other = register(sharded(place), ScaledSign(), key=KEY)
         refused.append(words_of(lambda: other.load_state_dict(state)))
         return refused
