@@ -138,9 +138,9 @@ def _alive(parent: Any, use: str) -> list[Spare]:
 
 def _free_on_all(free: int, parent: Any, device: torch.device) -> int:
     """Return the bits that are set on all ranks of the parent."""
-    own = torch.tensor([free], device=device)
-    of_all = [torch.empty_like(own) for _ in range(dist.get_world_size(parent))]
-    dist.all_gather(of_all, own, group=parent)
+    local = torch.tensor([free], device=device)
+    of_all = [torch.empty_like(local) for _ in range(dist.get_world_size(parent))]
+    dist.all_gather(of_all, local, group=parent)
     for bits in of_all:
         free &= int(bits)
     return free
