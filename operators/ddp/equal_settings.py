@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
@@ -23,6 +23,7 @@ class Connects(Protocol):
 
 
 S = TypeVar("S", bound=Connects)
+Ranks = dist.ProcessGroup | Sequence[dist.ProcessGroup] | None  # one group, or the groups of all dimensions of a mesh
 
 
 def connected(make: Callable[[], S], *, group: dist.ProcessGroup | None, device: torch.device) -> S:
@@ -49,32 +50,32 @@ def connected(make: Callable[[], S], *, group: dist.ProcessGroup | None, device:
 
 
 @contextmanager
-def refusals_sent(group: dist.ProcessGroup | None, device: torch.device) -> Iterator[None]:
+def refusals_sent(group: Ranks, device: torch.device) -> Iterator[None]:
     """Send what is raised inside to the other ranks, where ``require_equal_settings`` raises it.
 
     Parameters
     ----------
-    group : ProcessGroup or None
-        The ranks.
+    group : ProcessGroup or sequence of ProcessGroup or None
+        The ranks; of a mesh, the groups of its dimensions.
     device : device
         Where the back end needs its tensors.
     """
     try:
         yield
     except Exception as error:
-        _gathered({"refused": str(error)}, group, device)
+        gathered({"refused": str(error)}, group, device)
         raise
 
 
-def require_equal_settings(own: Fingerprint, *, group: dist.ProcessGroup | None, device: torch.device) -> None:
+def require_equal_settings(own: Fingerprint, *, group: Ranks, device: torch.device) -> None:
     """Raise on every rank if two ranks of the group have different settings.
 
     Parameters
     ----------
     own : dict of str to int
         The fingerprint of this rank's settings; all ranks have the same names.
-    group : ProcessGroup or None
-        The ranks.
+    group : ProcessGroup or sequence of ProcessGroup or None
+        The ranks; of a mesh, the groups of its dimensions.
     device : device
         Where the back end needs its tensors.
 
@@ -84,17 +85,30 @@ def require_equal_settings(own: Fingerprint, *, group: dist.ProcessGroup | None,
         That names the first rank whose arguments are refused, with the reason, or the first rank that differs from
         rank 0, with the settings.
     """
-    replies = _gathered({"settings": own}, group, device)
+    replies = gathered({"settings": own}, group, device)
     require_accepted([reply.get("refused") for reply in replies])
     require_equal_ranks([reply["settings"] for reply in replies])
 
 
-def _gathered(own: Mapping[str, Any], group: dist.ProcessGroup | None, device: torch.device) -> list[dict[str, Any]]:
-    """Return what every rank sends, in rank order."""
-    text = torch.frombuffer(bytearray(json.dumps(own).encode()), dtype=torch.uint8)
-    gather = Gather(Message(text, 8 * text.numel()), group=group, device=device)
-    gather.send()
-    return [json.loads(bytes(message.payload.tolist())) for message in gather.wait()]
+def gathered(own: Mapping[str, Any], group: Ranks, device: torch.device) -> list[dict[str, Any]]:
+    """Return the values of every rank, in rank order.
+
+    Parameters
+    ----------
+    own : mapping of str to object
+        This rank's values, for JSON.
+    group : ProcessGroup or sequence of ProcessGroup or None
+        The ranks; of a mesh, the groups of its dimensions, along which what has been gathered is gathered again.
+    device : device
+        Where the back end needs its tensors.
+    """
+    replies = [dict(own)]
+    for of_dimension in reversed(group if isinstance(group, Sequence) else [group]):
+        text = torch.frombuffer(bytearray(json.dumps(replies).encode()), dtype=torch.uint8)
+        gather = Gather(Message(text, 8 * text.numel()), group=of_dimension, device=device)
+        gather.send()
+        replies = [reply for message in gather.wait() for reply in json.loads(bytes(message.payload.tolist()))]
+    return replies
 
 
 def kinds(parameters: Mapping[str, torch.Tensor]) -> list[tuple[str, tuple[int, ...], torch.dtype]]:

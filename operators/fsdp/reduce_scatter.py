@@ -24,6 +24,7 @@ from ..inputs import canonical_tensor
 from ..key import Key
 from ..message import Message
 from ..operator import Operator
+from .backward_pass import BackwardPass
 
 SUMS = ("SUM", "AVG")
 
@@ -60,6 +61,7 @@ class CompressedReduceScatter(ReduceScatter):
         self._senders: list[Channel] = []
         self._receivers: list[Channel] = []
         self._saved: list[State] = []
+        self.backward_pass = BackwardPass()
 
     def allocate(self, size: Sequence[int | torch.SymInt], *, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
         """Return a new buffer.
@@ -101,7 +103,9 @@ class CompressedReduceScatter(ReduceScatter):
         Raises
         ------
         ValueError
-            On every rank, if one's gradient is not finite, or its operator fails; for another operation.
+            On every rank, if one's gradient is not finite, or its operator fails; for another operation.  In a backward
+            pass it is raised at the end of the pass, the shard becomes NaN, and feedback returns to its states before
+            the pass.
         RuntimeError
             If a rank has gone.
         """
@@ -109,9 +113,16 @@ class CompressedReduceScatter(ReduceScatter):
         if kind is None:
             raise ValueError(f"gradients are summed or averaged; got op = {op}: leave the divide factor as it is")
         self._connect(output_tensor.numel(), group)
+        self.backward_pass.enter(self._channels)
         what = f"the gradients of {self.module or 'the model'}, step {self.steps}"
-        with explaining(what):
-            messages = self._exchanged(input_tensor, group, what)
+        try:
+            with explaining(what):
+                messages = self._exchanged(input_tensor, group, what)
+        except ValueError as refused:
+            self.steps += 1
+            self.backward_pass.refuse(refused)
+            output_tensor.fill_(float("nan"))
+            return
         total = torch.zeros(output_tensor.numel(), dtype=torch.float64, device=output_tensor.device)
         for receiver, message in zip(self._receivers, messages, strict=True):
             total += receiver.decode(message, self.steps).to(total.device)
@@ -151,6 +162,7 @@ class CompressedReduceScatter(ReduceScatter):
         try:
             scatter.send()
         except Refusal as refusal:
+            refusal.rank = dist.get_global_rank(group, refusal.rank)
             raise ValueError(_words(refusal, what, x.numel())) from failure
         messages = scatter.wait()
         self.codec_bits += scatter.lengths[scatter.rank]

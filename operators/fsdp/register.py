@@ -11,7 +11,6 @@ shards.payload_bytes                      # what this rank has sent
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +24,7 @@ from ..feedback.feedback import Feedback
 from ..fingerprint import Fingerprint, fingerprint, require_own_state
 from ..key import Key
 from ..operator import Operator
+from .backward_pass import BackwardPass
 from .reduce_scatter import CompressedReduceScatter
 
 
@@ -54,6 +54,10 @@ def register(
     -----
     All ranks must call it, with the same arguments.  Parameters are gathered as they are.  A module's gradients are one
     vector, zeros included where FSDP fills up a shard, and the operator's claim is for the length of a shard of it.
+    A gradient that is not finite in binary32 raises ValueError on every rank of the mesh at the end of the backward
+    pass.  The gradients of its module are then NaN, and feedback returns to its states before the pass.  A script may
+    catch the error, skip the step and go on.
+
     PyTorch neither copies nor pickles a sharded model: save its state dict, and the ``state_dict()`` of what this
     returns on every rank.
     """
@@ -61,16 +65,17 @@ def register(
     if not modules:
         raise ValueError("no module of the model is sharded: call fully_shard on its blocks and on the model first")
     place, groups = _place(model)
-    with ExitStack() as refusals:
-        for group in reversed(groups):  # which leaves in their order
-            refusals.enter_context(refusals_sent(group, _device(group, model)))
+    device = device_of(groups[0], dict(model.named_parameters()))
+    with refusals_sent(groups, device):
         shards = {
             name: CompressedReduceScatter(operator, key=key.fold_in(number), module=name)
             for number, name in enumerate(modules)
         }
         prints = fingerprint({"operator": operator, "key": replace(key, step=0, rank=0), "model": _kinds(model)})
-    for group in groups:
-        require_equal_settings(prints, group=group, device=_device(group, model))
+    require_equal_settings(prints, group=groups, device=device)
+    together = BackwardPass(groups if len(groups) > 1 else (), device)
+    for shard in shards.values():
+        shard.backward_pass = together
     for name, module in modules.items():
         module.set_custom_reduce_scatter(shards[name])
     return CompressedShards(shards, prints, place)
@@ -164,7 +169,3 @@ def _place(model: torch.nn.Module) -> tuple[list[list[int]], list[dist.ProcessGr
     mesh = next(p.device_mesh for p in model.parameters() if isinstance(p, DTensor))
     groups = [mesh.get_group(dimension) for dimension in range(mesh.ndim)]
     return [[dist.get_rank(group) for group in groups], [dist.get_world_size(group) for group in groups]], groups
-
-
-def _device(group: dist.ProcessGroup, model: torch.nn.Module) -> torch.device:
-    return device_of(group, dict(model.named_parameters()))

@@ -12,6 +12,8 @@ from gpu_validation.distributed.launch import run_ranks
 from operators import QSGD, ErrorFeedback, Identity, Key, ScaledSign
 from operators.fsdp import CompressedReduceScatter, register
 
+from ...gpu_validation.ranks import plain
+
 pytestmark = pytest.mark.timeout(120)
 KEY = Key(7)
 
@@ -26,8 +28,10 @@ def network():
     return torch.nn.Sequential(torch.nn.Linear(7, 10), torch.nn.Tanh(), torch.nn.Linear(10, 3))
 
 
-def sharded(place):
-    model, mesh = network(), init_device_mesh("cpu", (place.size,))
+def sharded(place, shape=None):
+    shape = shape or (place.size,)
+    names = ("copies", "shards")[-len(shape) :]
+    model, mesh = network(), init_device_mesh("cpu", shape, mesh_dim_names=names)
     fully_shard(model[0], mesh=mesh)
     return fully_shard(model, mesh=mesh)
 
@@ -208,6 +212,95 @@ def test_a_gradient_that_is_not_finite_is_one_sentence_on_every_rank():
     assert first == second
     assert first.startswith("entry ")
     assert " of the gradients of the model, step 0, on rank 1 is not finite in binary32" in first
+
+
+METHOD = ErrorFeedback(ScaledSign())  # uses no random numbers: a refused step leaves no trace
+BAD = {0: "model", 2: "block", 5: "model"}  # steps, and whose gradients are infinite
+SHAPES = {"one shard a rank": (2,), "copies of two shards": (2, 2)}
+
+
+def remembered(shards):
+    states = [state for module in shards.state_dict()["modules"].values() for state in module["states"]]
+    return [value.numpy() for state in states for value in state.values()]
+
+
+def trained(place, shape, refusing):
+    """Train and skip refused steps; gradients of the rank ``refusing`` are infinite at the ``BAD`` steps.
+
+    Without such a rank the run leaves these steps out.
+    """
+    model = sharded(place, shape)
+    shards, words = register(model, METHOD, key=KEY), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(7):
+        if step in BAD and refusing is None:
+            continue
+        bad = BAD.get(step) if place.rank == refusing else None
+        if bad == "block":
+            model[1].register_forward_hook(lambda module, x, y: y.register_hook(lambda g: g * float("inf")) and None)
+        optimizer.zero_grad()
+        loss = model(batch(place.rank, step)).square().mean() * (float("inf") if bad == "model" else 1.0)
+        model[1]._forward_hooks.clear()
+        before = remembered(shards)
+        try:
+            loss.backward()
+        except ValueError as error:
+            words.append((step, str(error)))
+            assert all(np.array_equal(a, b) for a, b in zip(remembered(shards), before, strict=bool(before)))
+            assert any(not p.grad.full_tensor().isfinite().all() for p in model.parameters())
+            continue
+        optimizer.step()
+    return words, [p.full_tensor().detach() for p in model.parameters()], remembered(shards)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_training_continues_after_refused_gradients_as_without_their_steps(name):
+    shape = SHAPES[name]
+    m = int(np.prod(shape))
+
+    def work(place):
+        straight = trained(place, shape, None)
+        return [plain((trained(place, shape, refusing), straight)) for refusing in range(m)]
+
+    for refusing, runs in enumerate(zip(*reports(work, m), strict=True)):
+        (first, _, _), _ = runs[0]
+        assert [step for step, _ in first] == list(BAD)
+        for step, words in first:
+            assert f"step {step}, on rank {refusing} is not finite" in words
+        for (words, model, states), (none, expected, right) in runs:
+            assert words == first
+            assert none == []
+            for a, b in zip([*model, *states], [*expected, *right], strict=True):
+                np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("differing", range(4))
+def test_every_rank_of_a_mesh_refuses_what_one_has_or_is(differing):
+    """The other ranks of its row, of its column, and the one that shares neither."""
+
+    def outcome(place, operator=None, **settings):
+        with pytest.raises((ValueError, TypeError)) as caught:
+            register(sharded(place, (2, 2)), operator or QSGD(levels=4), **settings)
+        return str(caught.value)
+
+    def work(place):
+        mine = place.rank == differing
+        found = [
+            outcome(place, QSGD(levels=8 if mine else 4)),
+            outcome(place, key=Key(int(mine))),
+            outcome(place, "qsgd" if mine else None),
+        ]
+        register(sharded(place, (2, 2)), QSGD(levels=4))
+        return found
+
+    by_case = list(zip(*reports(work, 4), strict=True))
+    for words, name in zip(by_case, ("operator", "key"), strict=False):
+        assert len(set(words)) == 1
+        assert f"ranks 0 and {differing or 1} differ in {name}" in words[0]
+    own = by_case[2][differing]
+    assert "operator must be an instance of Operator or Feedback; got 'qsgd'" in own
+    for rank, words in enumerate(by_case[2]):
+        assert rank == differing or words == f"the arguments of rank {differing} are refused: {own}"
 
 
 def test_misuse_is_refused():
