@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..special.mean_growth import MeanGrowth
+from ..special.growth import MeanGrowth
 
 
 def excess(x: Any) -> np.ndarray:

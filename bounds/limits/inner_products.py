@@ -5,7 +5,7 @@ import sympy as sp
 from ..bound import Bound, Example, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import Setting
-from ..special.inverse_power_of_two import InversePowerOfTwoLessOne
+from ..special.elementary import InversePowerOfTwoLessOne
 from ..special.inverse_square_of_l1 import InverseSquareOfL1
 from ..special.lloyd_max import LloydMaxDistortion
 from ..special.sphere_quantiser import SphereLevelProduct, SphereLevelSquare

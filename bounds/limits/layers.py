@@ -14,7 +14,7 @@ from ..enclosure import exact
 from ..interval import Interval
 from ..properties import Conclusion, Property
 from ..setting import Setting
-from ..special.log2_ratio import Log2Ratio
+from ..special.elementary import Log2Ratio
 from ..symbols import d, layer_variance, water_level
 
 layer_bits = Bound(

@@ -5,10 +5,8 @@ import sympy as sp
 from ..bound import Bound, Example, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import Setting
-from ..special.fused_difference import FusedDifference
-from ..special.log2_one_plus import Log2OnePlus
-from ..special.one_minus_power_of_two import OneMinusPowerOfTwo
-from ..special.sphere_rate_function import SphereRate
+from ..special.elementary import FusedDifference, Log2OnePlus, OneMinusPowerOfTwo
+from ..special.sphere_rate import SphereRate
 from ..symbols import bits, d, m, mse, nmse, sigma2, word_bits
 
 mean_estimation = Bound(

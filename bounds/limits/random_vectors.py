@@ -7,7 +7,7 @@ from ..properties import Conclusion, Property
 from ..setting import Setting
 from ..special.normal import ChiSquareLog2Ratio, NormalUpperQuantile
 from ..special.random_code_miss import RandomCodeMiss
-from ..special.sphere_rate_function import sphere_rate_of
+from ..special.sphere_rate import sphere_rate_of
 from ..symbols import alpha, bits, d, miss, nmse, radius
 
 gaussian_bits = Bound(

@@ -5,8 +5,7 @@ import sympy as sp
 from ..bound import Bound, Example, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import Setting
-from ..special.log2_one_plus import Log2OnePlus
-from ..special.log2_ratio import Log2Ratio
+from ..special.elementary import Log2OnePlus, Log2Ratio
 from ..symbols import d, epsilon, gap
 
 total_bits = Bound(

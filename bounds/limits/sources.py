@@ -7,9 +7,7 @@ import sympy as sp
 from ..bound import Bound, Example, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import Setting
-from ..special.gaussian_mixture_loss import GaussianMixtureLoss
-from ..special.generalised_gaussian_loss import GeneralisedGaussianLoss
-from ..special.student_loss import StudentLoss
+from ..special.losses import GaussianMixtureLoss, GeneralisedGaussianLoss, StudentLoss
 from ..special.uniform_quantiser import UniformQuantiserEntropy, UniformQuantiserLog2Error
 from ..symbols import dof, lattice_moment, mixture_weight, nmse, quantiser_step, shape, variance_ratio, zero_share
 

@@ -12,9 +12,8 @@ import sympy as sp
 from ..bound import Bound, Example, Free, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import Setting
-from ..special.log2_one_plus import Log2OnePlus
+from ..special.elementary import Log2OnePlus, ThetaTwo
 from ..special.sparse_dithering_rate import SparseDitheringIntegerRate, SparseDitheringRate
-from ..special.theta_two import ThetaTwo
 from ..symbols import d, nu, omega, tilt
 
 DETERMINISTIC = "bits of one message of deterministic Sparse Dithering"

@@ -9,8 +9,8 @@ from ..interval import Interval
 from ..properties import Conclusion, Property
 from ..setting import Setting
 from ..special.cap_probability import CapMeanCosine, CapSpread, neg_log2_cap_of
-from ..special.log2_one_plus import Log2OnePlus
-from ..special.sphere_rate_function import SphereRate
+from ..special.elementary import Log2OnePlus
+from ..special.sphere_rate import SphereRate
 from ..symbols import alpha, d, omega
 from .worst_case import covering_bits, worst_case_bits
 

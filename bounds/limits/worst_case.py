@@ -10,7 +10,7 @@ from ..bound import Bound, Example, Free, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import Setting
 from ..special.cap_probability import NegLog2Cap, neg_log2_cap_of
-from ..special.log2_binomial import Log2Binomial
+from ..special.elementary import Log2Binomial
 from ..symbols import alpha, angle, d, kept
 
 contractive_bits = Bound(

@@ -12,7 +12,7 @@ import sympy as sp
 from ..bound import ROUNDING_SLACK
 from ..interval import Interval
 from ..runtime.rounds import count_rounds, no_round
-from ..special.mean_growth import MeanGrowth
+from ..special.growth import MeanGrowth
 from ..theorems.local_sgd import pasgd_iterations
 from .certificate import NotProved
 from .certify import certify

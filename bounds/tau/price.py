@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from ..special.mean_growth import MeanGrowth
+from ..special.growth import MeanGrowth
 from .integer import SLACK
 
 

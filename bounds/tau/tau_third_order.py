@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from ..special.mean_growth import MeanGrowth
-from ..special.pair_growth import PairGrowth
+from ..special.growth import MeanGrowth, PairGrowth
 from ..symbols import delay_s, eta, gap, hessian_lipschitz, m, sigma2, tau, time_s
 from .arguments import exact_arguments
 from .integer import SLACK

@@ -10,8 +10,7 @@ import sympy as sp
 from ..bound import Bound, Example, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import SAME_DATA, Setting
-from ..special.fused_difference import FusedDifference
-from ..special.geometric_decay import GeometricDecay
+from ..special.elementary import FusedDifference, GeometricDecay
 from ..symbols import (
     R0,
     K,

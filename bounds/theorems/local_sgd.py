@@ -15,7 +15,7 @@ import sympy as sp
 from ..bound import Bound, Example, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import NOISE, SAME_DATA, Setting
-from ..special.mean_growth import MeanGrowth
+from ..special.growth import MeanGrowth
 from ..symbols import (
     R0,
     K,

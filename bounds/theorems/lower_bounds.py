@@ -5,8 +5,7 @@ import sympy as sp
 from ..bound import Bound, Example, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import Setting
-from ..special.fused_difference import FusedDifference
-from ..special.log2_one_plus import Log2OnePlus
+from ..special.elementary import FusedDifference, Log2OnePlus
 from ..symbols import R0, L, alpha, d, epsilon, gap, m, omega, rounds, sigma2, tau
 
 woodworth_lower = Bound(

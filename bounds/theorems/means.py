@@ -5,11 +5,8 @@ import sympy as sp
 from ..bound import Bound, Example, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import Setting
-from ..special.log2_one_plus import Log2OnePlus
-from ..special.mean_growth import MeanGrowth
-from ..special.one_minus_power_of_two import OneMinusPowerOfTwo
-from ..special.power_quotient import PowerQuotient
-from ..special.square_growth import SquareGrowth
+from ..special.elementary import Log2OnePlus, OneMinusPowerOfTwo, PowerQuotient
+from ..special.growth import MeanGrowth, SquareGrowth
 from ..symbols import (
     m,
     mean_square,

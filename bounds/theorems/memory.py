@@ -5,7 +5,7 @@ import sympy as sp
 from ..bound import Bound, Example, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import SAME_DATA, Setting
-from ..special.fused_difference import FusedDifference
+from ..special.elementary import FusedDifference
 from ..symbols import G, K, L, alpha, d, epsilon, eta, gap, kept, m, sigma2, tau, topk_gap
 
 ef_memory = Bound(

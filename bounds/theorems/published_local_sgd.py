@@ -5,7 +5,7 @@ import sympy as sp
 from ..bound import Bound, Example, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import NOISE, SAME_DATA, Setting
-from ..special.geometric_decay import GeometricDecay
+from ..special.elementary import GeometricDecay
 from ..symbols import (
     R0,
     G,

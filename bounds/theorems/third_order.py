@@ -48,8 +48,7 @@ import sympy as sp
 from ..bound import Bound, Example, Reference, Side, Status
 from ..properties import Conclusion, Property
 from ..setting import SAME_DATA, Setting
-from ..special.mean_growth import MeanGrowth
-from ..special.pair_growth import PairGrowth
+from ..special.growth import MeanGrowth, PairGrowth
 from ..symbols import K, L, eta, gap, hessian_lipschitz, kurtosis, m, mu, rho, sigma2, tau
 
 _STEPS = 2 * gap / (eta * K) + eta * L * sigma2 / m

@@ -23,8 +23,7 @@ from scipy.special import betainc
 
 from bounds import limits
 from bounds.special.cap_probability import cap_lead_and_excess, enclose_cap_excess, enclose_neg_log2_cap, neg_log2_cap
-from bounds.special.sphere_rate import sphere_rate
-from bounds.special.sphere_rate_function import enclose_sphere_rate
+from bounds.special.sphere_rate import enclose_sphere_rate, sphere_rate
 
 POINTS = 1_000_000
 REPEATS = 3

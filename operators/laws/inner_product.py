@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bounds.special.inverse_power_of_two import InversePowerOfTwoLessOne
+from bounds.special.elementary import InversePowerOfTwoLessOne
 from bounds.special.sphere_quantiser import lloyd_max_sphere_distortion
 
 from .adapt import Library, _name

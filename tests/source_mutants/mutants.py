@@ -20,12 +20,12 @@ MUTANTS = tuple(
     for each in (
         # bounds
         ("bounds/dynamics/third_order.py", "return -0.5 * np.einsum(", "return 0.5 * np.einsum("),
-        ("bounds/special/log2_binomial.py", "1 / 12, -1 / 360", "1 / 12, 1 / 360"),
+        ("bounds/special/elementary.py", "1 / 12, -1 / 360", "1 / 12, 1 / 360"),
         ("bounds/theorems/local_sgd.py", "tau + 2 * noise_growth", "tau + noise_growth"),
         ("bounds/runtime/renewal.py", "np.maximum(longer - slack, 0.0)", "np.maximum(longer + slack, 0.0)"),
         ("bounds/theorems/local_sgd.py", "sigma2 / m * _momentum_spread", "sigma2 * _momentum_spread"),
         ("bounds/schedules/qsr.py", "math.floor(ratio**2 *", "math.ceil(ratio**2 *"),
-        ("bounds/special/mean_growth.py", "return (n - 1) / 2", "return n / 2"),
+        ("bounds/special/growth.py", "return (n - 1) / 2", "return n / 2"),
         ("bounds/special/lloyd_max.py", "- density[i] + density[i + 1]", "+ density[i] - density[i + 1]"),
         ("bounds/theorems/means.py", "(1 + omega2) * omega1 / m**2", "omega1 / m**2"),
         (

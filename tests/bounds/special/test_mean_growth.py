@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from bounds.special.mean_growth import MeanGrowth
+from bounds.special.growth import MeanGrowth
 
 
 def definition(y, n):

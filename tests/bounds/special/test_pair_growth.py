@@ -6,7 +6,7 @@ import flint
 import numpy as np
 import pytest
 
-from bounds.special.pair_growth import PairGrowth
+from bounds.special.growth import PairGrowth
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 17, 300])

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from scipy.special import gammaincc, ndtr
 
 from bounds.enclosure import enclose
-from bounds.special.log2_binomial import Log2Binomial
+from bounds.special.elementary import Log2Binomial, ThetaTwo
 from bounds.special.normal import ChiSquareUpperQuantile, NormalUpperQuantile
 from bounds.special.sparse_dithering_rate import SparseDitheringIntegerRate, SparseDitheringRate
-from bounds.special.theta_two import ThetaTwo
 
 x, y = sp.symbols("x y", positive=True)
 

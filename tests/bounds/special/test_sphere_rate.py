@@ -10,8 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bounds.special import sphere_rate_ball
-from bounds.special.sphere_rate import bessel_ratio, concentration, debye_log_polynomials, sphere_rate
-from bounds.special.sphere_rate_function import enclose_sphere_rate
+from bounds.special.sphere_rate import (
+    bessel_ratio,
+    concentration,
+    debye_log_polynomials,
+    enclose_sphere_rate,
+    sphere_rate,
+)
 
 # maximum over kappa by mpmath's Bessel functions with 40 digits
 GOLDEN = [

@@ -6,8 +6,8 @@ import flint
 import numpy as np
 import pytest
 
-from bounds.special.power_quotient import PowerQuotient
-from bounds.special.square_growth import SquareGrowth
+from bounds.special.elementary import PowerQuotient
+from bounds.special.growth import SquareGrowth
 
 
 def ball_of(value):

@@ -10,13 +10,8 @@ import pytest
 import sympy as sp
 
 from bounds import AssumptionViolated, Bound, Status, theorems
-from bounds.special.fused_difference import FusedDifference
-from bounds.special.geometric_decay import GeometricDecay
-from bounds.special.log2_one_plus import Log2OnePlus
-from bounds.special.mean_growth import MeanGrowth
-from bounds.special.one_minus_power_of_two import OneMinusPowerOfTwo
-from bounds.special.pair_growth import PairGrowth
-from bounds.special.square_growth import SquareGrowth
+from bounds.special.elementary import FusedDifference, GeometricDecay, Log2OnePlus, OneMinusPowerOfTwo
+from bounds.special.growth import MeanGrowth, PairGrowth, SquareGrowth
 
 THEOREMS = {name: value for name, value in vars(theorems).items() if isinstance(value, Bound)}
 TESTS = "\n".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
