@@ -60,8 +60,7 @@ class GeneralisedGaussianLoss(SpecialFunction):
     Notes
     -----
     With p = 1/shape the loss in nats is ln(2 pi e)/2 - ln(2 p) - (3 ln Gamma(p) - ln Gamma(3 p))/2 - p.  It vanishes to
-    second order at p = 1/2, the Gaussian itself, and is summed there as a series in u = p - 1/2 with the coefficients
-    ::
+    second order at p = 1/2, the Gaussian itself, and is a series in u = p - 1/2 there.  Its coefficients are ::
 
         (-1)^k/k [2^k - 3/2 (2^k - 1) zeta(k) + 3^k/2 ((2^k - 1) zeta(k) - 2^k)],  k >= 2,
 

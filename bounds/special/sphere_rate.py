@@ -242,8 +242,9 @@ def sphere_rate_ball(alpha: Any, complement: Any, d: Any) -> Any:
     exponent h is concave: int_y2^1 ``e^h <= e^(h(y2))/|h'(y2)|``, and likewise on the left.
 
     The maximum over kappa of f = kappa t - ln K is enclosed without solving for it exactly: f is concave, f' = t - A,
-    and if A(k) < t < A(k') is certain for some k < k', then 0 <= max f - f(k) <= f'(k) (k' - k). """ from flint import
-    arb, ctx
+    and if A(k) < t < A(k') is certain for some k < k', then 0 <= max f - f(k) <= f'(k) (k' - k).
+    """
+    from flint import arb, ctx
 
     near, near_complement = float(alpha.mid()), float(complement.mid())
     if not (near > TINY_ALPHA and near_complement > 0 and d.is_exact()):

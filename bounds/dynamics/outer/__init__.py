@@ -1,8 +1,8 @@
 """Outer optimizers and averaging in flight (DiLoCo and its kin) on quadratics, exactly.
 
 A round has tau local steps at every worker; the mean of the workers' models moves a global model theta by an outer step
-(``optimizer``).  A merge rule says when that mean arrives and what happens to the steps done meanwhile, one a module:
-``blocking``, ``overwrite``, ``delayed``, ``eager``, ``corrected``.  Every rule is an affine map of a few numbers per
+(``optimizer``).  A merge rule says when that mean arrives and what happens to the steps done meanwhile (``merge``).
+Every rule is an affine map of a few numbers per
 eigen-direction (``forms``), from which follow, for any of them, the moments of theta (``moments``), the largest stable
 outer rate (``stability``) and the stationary variance (``stationary``); ``optimum`` is the best rate and momentum of a
 blocking Nesterov step, ``search`` that of any rule.

@@ -1,17 +1,15 @@
-"""What a merge rule says: the state between rounds, and one round of tau local steps."""
+"""Merge rules: when the workers' mean arrives, and what becomes of the steps done meanwhile."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from importlib import import_module
+
+import numpy as np
 
 from .forms import AffineRound, Forms
 from .optimizer import OuterStep
 from .workers import Workers
-
-RULES = ("blocking", "overwrite", "delayed", "eager", "corrected")
 
 
 @dataclass(frozen=True)
@@ -98,7 +96,89 @@ class Merge:
         return self.round(Forms(rows, eta, states, self.draws), outer, tau, delay, m)
 
 
-@cache
+def _blocking(forms: Forms, outer: OuterStep, tau: int, delay: int, m: int) -> AffineRound:
+    """All wait for the mean: the outer step starts the next round."""
+    theta, buffer = forms.state(0), forms.state(1)
+    models = forms.local_steps([theta] * forms.workers.m, tau)
+    return forms.round([*outer.apply(theta, buffer, theta - np.mean(models, axis=0))])
+
+
+BLOCKING = Merge("blocking", models=lambda _: 1, buffers=lambda _: 1, global_models=lambda _: 1, round=_blocking)
+
+
+def _overwrite(forms: Forms, outer: OuterStep, tau: int, delay: int, m: int) -> AffineRound:
+    """The new global model replaces whatever the workers did while the mean travelled.
+
+    The ``delay`` steps in flight are thrown away: a round is a blocking one of tau - delay steps.
+    """
+    theta, buffer = forms.state(0), forms.state(1)
+    sent = forms.local_steps([theta] * forms.workers.m, tau - delay)
+    return forms.round([*outer.apply(theta, buffer, theta - np.mean(sent, axis=0))])
+
+
+OVERWRITE = Merge("overwrite", models=lambda _: 1, buffers=lambda _: 1, global_models=lambda _: 1, round=_overwrite)
+
+
+def _delayed(forms: Forms, outer: OuterStep, tau: int, delay: int, m: int) -> AffineRound:
+    """A round's mean arrives when the next one ends: the outer step uses the difference of the round before."""
+    theta, buffer, late = (forms.state(k) for k in range(3))
+    models = forms.local_steps([theta] * forms.workers.m, tau)
+    return forms.round([*outer.apply(theta, buffer, late), theta - np.mean(models, axis=0)])
+
+
+DELAYED = Merge("delayed", models=lambda _: 1, buffers=lambda _: 2, global_models=lambda _: 1, round=_delayed)
+
+
+def _eager(forms: Forms, outer: OuterStep, tau: int, delay: int, m: int) -> AffineRound:
+    """Every worker uses its own difference at once and those of the others one round late (Kale et al. 2025).
+
+    Worker i keeps a global model and a momentum buffer of its own; its difference counts with share 1/m in the round in
+    which it was made, the other workers' with theirs in the next one.  The mean of these global models is what is read.
+    """
+    rows = forms.workers.m
+    thetas, buffers, late = ([forms.state(k * rows + i) for i in range(rows)] for k in range(3))
+    models = forms.local_steps(thetas, tau)
+    fresh = [theta - model for theta, model in zip(thetas, models, strict=True)]
+    late_mean = np.mean(late, axis=0)
+    steps = [outer.apply(thetas[i], buffers[i], fresh[i] / m + late_mean - late[i] / m) for i in range(rows)]
+    return forms.round([*(theta for theta, _ in steps), *(buffer for _, buffer in steps), *fresh])
+
+
+EAGER = Merge(
+    "eager", models=lambda rows: rows, buffers=lambda rows: 2 * rows, global_models=lambda rows: rows, round=_eager
+)
+
+
+def _corrected(forms: Forms, outer: OuterStep, tau: int, delay: int, m: int) -> AffineRound:
+    """The new global model arrives, and every worker adds to it the steps that it made while the mean travelled.
+
+    A round makes tau - delay steps, sends the models y_i, makes ``delay`` more and then continues from
+    theta + (x_i - y_i) (CoCoD-SGD, OLDSGD).  With lr = 1 and no momentum the mean of the models makes plain steps, as
+    if it had waited for nothing.
+    """
+    rows = forms.workers.m
+    theta, models, buffer = forms.state(0), [forms.state(1 + i) for i in range(rows)], forms.state(1 + rows)
+    sent = forms.local_steps(models, tau - delay)
+    gone_on = forms.local_steps(sent, delay)
+    theta, buffer = outer.apply(theta, buffer, theta - np.mean(sent, axis=0))
+    models = [theta + after - before for after, before in zip(gone_on, sent, strict=True)]
+    return forms.round([theta, *models, buffer])
+
+
+CORRECTED = Merge(
+    "corrected",
+    models=lambda rows: 1 + rows,
+    buffers=lambda _: 1,
+    global_models=lambda _: 1,
+    round=_corrected,
+    draws=2,
+)
+
+
+_BY_NAME = {rule.name: rule for rule in (BLOCKING, OVERWRITE, DELAYED, EAGER, CORRECTED)}
+RULES = tuple(_BY_NAME)
+
+
 def merge_of(name: str) -> Merge:
     """Return the merge rule of a name.
 
@@ -114,5 +194,4 @@ def merge_of(name: str) -> Merge:
     """
     if name not in RULES:
         raise ValueError(f"a merge rule is one of {', '.join(RULES)}; got {name!r}")
-    rule: Merge = import_module(f".{name}", __package__).MERGE
-    return rule
+    return _BY_NAME[name]
