@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bounds.special import sphere_rate_ball
+from bounds.special import sphere_rate as ball_twin
 from bounds.special.sphere_rate import (
     bessel_ratio,
     concentration,
@@ -83,11 +83,9 @@ def test_enclosure_contains_the_sixty_digit_value(share, dimension):
 def test_integral_and_bessel_branches_of_the_ball_overlap():
     from flint import arb, ctx
 
-    from bounds.special import sphere_rate_ball
-
     with ctx.workprec(192):
         for kappa, dimension in ((9000.0, 5000), (300.0, 4500), (1e6, 6000)):
-            integrals = sphere_rate_ball._by_integrals(arb(kappa), arb(dimension))
+            integrals = ball_twin._by_integrals(arb(kappa), arb(dimension))
             order = arb(dimension) / 2 - 1
             lower, upper = arb(kappa).bessel_i(order), arb(kappa).bessel_i(order + 1)
             log_mean = (arb(dimension) / 2).lgamma() + order * (2 / arb(kappa)).log() + lower.log()
@@ -97,8 +95,8 @@ def test_integral_and_bessel_branches_of_the_ball_overlap():
 
 @pytest.mark.parametrize("bits", [1e3, 2e6, 1e12, 1e40])
 def test_a_huge_dimension_is_enclosed_with_few_values(bits, monkeypatch):
-    asked, second_order = [], sphere_rate_ball._second_order
-    monkeypatch.setattr(sphere_rate_ball, "_second_order", lambda w: (asked.append(w), second_order(w))[1])
+    asked, second_order = [], ball_twin._second_order
+    monkeypatch.setattr(ball_twin, "_second_order", lambda w: (asked.append(w), second_order(w))[1])
     value = enclose_sphere_rate(1 - Fraction(2 * int(bits), 10**100), 10**100)  # nearly (1 - alpha) d/(2 ln 2)
     assert value.hi - value.lo <= 1e-12 * value.hi
     assert value.lo / bits == pytest.approx(1 / math.log(2), rel=1e-6)
