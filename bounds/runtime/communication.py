@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -150,3 +150,124 @@ class ParameterServer(Communication):
         longest = payload_bytes.max() if self.result_bits is None else math.ceil(self.result_bits / BITS_PER_BYTE)
         through_link = payload_bytes.sum() + payload_bytes.size * longest
         return 2 * self.latency_s + float(through_link) / self.bytes_per_s
+
+
+@dataclass(frozen=True)
+class TwoShot(Communication):
+    """All pairs exchange shards at once, first the workers' and then the owners' means.
+
+    A shot costs one latency, m - 1 messages that a worker handles one after the other, and (m-1)/m of its message over
+    its link; the first shot counts with the longest message.
+
+    Parameters
+    ----------
+    latency_s : float, seconds
+        Seconds a message needs besides its bytes.
+    bytes_per_s : float, bytes/s
+        Bandwidth of one link.
+    message_s : float, seconds
+        Seconds that a worker needs for one message besides its bytes.
+    result_bits : float, bits, optional
+        Length of the whole compressed mean, by default that of the longest message.
+
+    Raises
+    ------
+    ValueError
+        For a negative time or length.
+    """
+
+    message_s: float = 0.0
+    result_bits: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        nonnegative("message_s", self.message_s)
+        nonnegative("result_bits", self.result_bits or 0.0)
+
+    def _seconds(self, payload_bytes: np.ndarray) -> float:
+        m, longest = payload_bytes.size, float(payload_bytes.max())
+        both = longest + (longest if self.result_bits is None else math.ceil(self.result_bits / BITS_PER_BYTE))
+        return 2 * (self.latency_s + (m - 1) * self.message_s) + (m - 1) / m * both / self.bytes_per_s
+
+
+@dataclass(frozen=True)
+class TwoShotRing(TwoShot):
+    """Like ``TwoShot`` in m - 1 steps a shot, each of which waits for the one before: 2 (m-1) latencies.
+
+    So it is in a ring that compresses partial sums anew at every hop, and where a worker sends to its neighbour at
+    distance s in step s.  The bytes are those of ``TwoShot``.
+    """
+
+    def _seconds(self, payload_bytes: np.ndarray) -> float:
+        return super()._seconds(payload_bytes) + 2 * (payload_bytes.size - 2) * self.latency_s
+
+
+@dataclass(frozen=True)
+class Links(Communication):
+    """What an averaging takes depends on how it is made; unless that is said, it is summed on a ring."""
+
+    def of(self, exchange: str) -> Communication:
+        """Return the time of one exchange.
+
+        Parameters
+        ----------
+        exchange : str
+            "sum", "gather" or "two_shot".
+
+        Raises
+        ------
+        ValueError
+            For another word.
+        """
+        kinds: dict[str, type[Communication]] = {"sum": Ring, "gather": RingGather, "two_shot": TwoShot}
+        if exchange not in kinds:
+            raise ValueError(f"exchange must be {', '.join(kinds)}; got {exchange!r}")
+        return kinds[exchange](self.latency_s, self.bytes_per_s)
+
+    def _seconds(self, payload_bytes: np.ndarray) -> float:
+        return self.of("sum")._seconds(payload_bytes)
+
+
+@dataclass(frozen=True)
+class Coding:
+    """Seconds of a codec, for one whole movement.
+
+    Parameters
+    ----------
+    encode_s : float, seconds
+        To encode a movement.
+    decode_s : float, seconds
+        To decode one message of a movement.
+
+    Raises
+    ------
+    ValueError
+        For a negative time.
+    """
+
+    encode_s: float
+    decode_s: float
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            nonnegative(field.name, getattr(self, field.name))
+
+    def seconds(self, *, m: int, two_shot: bool = False) -> float:
+        """Return seconds that every worker computes for one averaging.
+
+        Parameters
+        ----------
+        m : int
+            Number of workers.
+        two_shot : bool, optional
+            Whether shards go to owners, and their means to all.
+
+        Raises
+        ------
+        ValueError
+            For m < 1.
+        """
+        m = positive_integer("m", m)
+        if two_shot:
+            return self.encode_s * (1 + 1 / m) + 2 * self.decode_s
+        return self.encode_s + m * self.decode_s

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .checks import nonnegative, positive_integer
-from .coding import Coding
-from .communication import Communication
+from .communication import Coding, Communication, TwoShot
 from .law import Law, StepTime
-from .two_shot import TwoShot
 
 Bits = float | Sequence[float] | None  # of one worker's message, or of every worker's if they differ
 

@@ -9,8 +9,8 @@ from functools import lru_cache
 import numpy as np
 
 from .convolution import integer_power
+from .correlated import PersistentStragglers
 from .law import Law, StepTime
-from .persistent import PersistentStragglers
 from .quadrature import spread
 
 CELLS = 2**19  # of the lattice of a sum of steps

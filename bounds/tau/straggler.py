@@ -9,9 +9,8 @@ from functools import cache, cached_property, lru_cache
 
 import sympy as sp
 
-from ..runtime.law import Law
+from ..runtime.law import Law, normal_max_moment
 from ..runtime.model import Bits, RuntimeModel
-from ..runtime.normal import normal_max_moment
 from ..symbols import order_mean, step_s, step_sd_s, tau
 from ..theorems.seconds import pasgd_runtime
 from .arguments import exact_arguments

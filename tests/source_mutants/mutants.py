@@ -29,7 +29,7 @@ MUTANTS = tuple(
         ("bounds/special/lloyd_max.py", "- density[i] + density[i + 1]", "+ density[i] - density[i + 1]"),
         ("bounds/theorems/means.py", "(1 + omega2) * omega1 / m**2", "omega1 / m**2"),
         (
-            "bounds/runtime/shifted_exponential.py",
+            "bounds/runtime/laws.py",
             "self.shift + self._gamma.single_max(m)",
             "self._gamma.single_max(m)",
         ),
