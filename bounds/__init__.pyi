@@ -3,6 +3,7 @@ from . import estimate as estimate
 from . import limits as limits
 from . import pep as pep
 from . import plan as plan
+from . import proofs as proofs
 from . import runtime as runtime
 from . import schedules as schedules
 from . import special as special

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from importlib import import_module
@@ -33,6 +33,7 @@ from bounds import (
     symbols,
 )
 from bounds.catalogue import PACKAGES as CATALOGUE
+from bounds.proofs import Proof, proofs_of
 from bounds.setting import implied, never_above
 from bounds.special.function import SpecialFunction
 from bounds.symbols import Domain, Notation
@@ -134,6 +135,7 @@ def bound_section(bound: Bound, package: str) -> str:
             body,
             _test_points(bound),
             _derivation(bound),
+            _steps(bound),
         )
     )
 
@@ -218,6 +220,25 @@ def _derivation(bound: Bound) -> str:
         "Statement and derivation, as they stand in the code",
         eval_rst(linked(derivations()[bound.name], "bounds").splitlines()),
     )
+
+
+def _steps(bound: Bound) -> str:
+    """The steps of a derivation that a machine expands to zero."""
+    lines = [_step(proof) for proof in proofs_of(bound.name)]
+    if not lines:
+        return ""
+    text = "Each claim is the sum of its premises and squares with these weights (`bounds.proofs`).\n\n"
+    return dropdown("Steps that a machine expands to zero", text + "\n".join(lines))
+
+
+def _step(proof: Proof) -> str:
+    parts = [f"{code(str(premise.weight))} times {escape(premise.why)}" for premise in proof.premises]
+    parts += [f"{code(str(square.weight))} times {code(_vector(square.form))}" for square in proof.squares]
+    return f"* {code(proof.name)}: {code(proof.says)}. {'; '.join(parts) or 'An equality'}."
+
+
+def _vector(form: Mapping[str, sp.Expr]) -> str:
+    return f"|{' + '.join(f'({value}) {name}' for name, value in form.items())}|^2"
 
 
 @lru_cache(maxsize=1)
