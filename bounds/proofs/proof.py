@@ -35,8 +35,10 @@ class Vectors:
 
         Parameters
         ----------
-        x, y : mapping of str to Expr
-            Linear combinations.
+        x : mapping of str to Expr
+            A linear combination.
+        y : mapping of str to Expr
+            Another one.
         """
         group = {name: i for i, names in enumerate(self.groups) for name in names}
         return sp.Add(
