@@ -9,8 +9,11 @@ from .inner_products import turboquant_inner_product as turboquant_inner_product
 from .inner_products import turboquant_inner_product_limit as turboquant_inner_product_limit
 from .inner_products import turboquant_inner_product_worst as turboquant_inner_product_worst
 from .inner_products import turboquant_mse as turboquant_mse
+from .layers import Allocation as Allocation
 from .layers import WaterFilling as WaterFilling
+from .layers import feedback_water_filling as feedback_water_filling
 from .layers import layer_bits as layer_bits
+from .layers import unbiased_water_filling as unbiased_water_filling
 from .layers import water_filling as water_filling
 from .means import exact_sum_rate as exact_sum_rate
 from .means import gathered_rate as gathered_rate
