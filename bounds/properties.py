@@ -79,6 +79,12 @@ class Property(enum.Enum):
         "operator",
         "workers quantise with one step and a subtractive dither of their own, an ideal coder packs the sum",
     )
+    MODULO_LATTICE = (
+        "operator",
+        "workers round to multiples of 2 distance/(2^word_bits - 1) with a shared dither and send integers modulo "
+        "2^word_bits, and the receiver holds a vector within distance of theirs in every coordinate",
+    )
+    CORRELATED_BIT = "operator", "every worker rounds one number to an end of the range, stratified over the workers"
     OWNED_LONG_BLOCKS = (
         "operator",
         "long blocks through codes for random directions, by owners of shards who keep their own shard as it is",
@@ -155,12 +161,17 @@ class Property(enum.Enum):
         "local SGD whose averages arrive in_flight steps after they were asked for, while the workers go on",
     )
     FALLING_STEP_LOCAL_SGD = "method", "local SGD of step sizes eta_t = 4/(mu (a + t))"
+    STALE_SGD = "method", "SGD on one model with gradients of earlier models, at most staleness steps late"
+    SCAFFOLD = "method", "SCAFFOLD with its step sizes: local SGD with control variates, participants drawn uniformly"
+    FEDNOVA = "method", "FedNova with equal numbers of local steps and equal weights"
+    SLOW_MOMENTUM = "method", "SlowMo with slow learning rate 1, step size sqrt(m/K), on local SGD"
     FEDPAQ = "method", "local SGD of step size 1/(L sqrt(K)) that averages quantised changes"
     TUNED_STEP = "method", "the learning rate is the one that the constants give"
     COMPRESSED_GRADIENTS = "method", "SGD on the mean of the workers' compressed gradients"
     QUANTISED_GRADIENTS = "method", "SGD on the mean of the workers' gradients, rounded by QSGD with s levels"
     TERNARY_GRADIENTS = "method", "SGD on the mean of the workers' gradients, rounded by TernGrad"
     LAYERWISE_GRADIENTS = "method", "SGD that compresses layer by layer, at the workers and at the master"
+    PARTICIPANTS_MEAN = "method", "the mean of participants drawn uniformly stands for that of all workers"
     GATHERED_MEAN = "method", "every worker sends its compressed vector to all, who take the mean"
     TWO_SHOT_MEAN = (
         "method",
@@ -176,9 +187,11 @@ class Property(enum.Enum):
     TWO_SHOT_DIANA = "method", "DIANA with shift step 1/(1 + omega1) whose mean goes out compressed"
     DIANA = "method", "DIANA with shift step 1/(1 + omega)"
     EXACT_SHIFTS = "method", "the shifts start at the gradients, which the first round averages uncompressed"
+    LOCODL = "method", "LoCoDL: local steps of probability 1 - p between compressed exchanges, its step sizes"
     ADIANA = "method", "accelerated DIANA"
     MARINA = "method", "MARINA, which starts with a full gradient"
     EF21 = "method", "EF21, whose memory starts at the gradients"
+    EF21_SGD = "method", "EF21 on stochastic gradients, whose memory starts at the full gradients"
     MEMORY = "method", "messages are compressed with an error memory that starts at zero"
     MEMORY_SGD = "method", "SGD with error memory at every worker"
     TOPK_MEMORY_SGD = "method", "top-k SGD with error memory at every worker"

@@ -186,6 +186,13 @@ in_flight = _row(
     "step",
     Domain(open_below=False, integer=True),
 )
+staleness = _row(
+    "staleness",
+    r"\delta_s",
+    "steps by which a gradient is late at most",
+    "step",
+    Domain(open_below=False, integer=True),
+)
 K = _row("K", "K", "number of local steps in the whole run", "step", AT_LEAST_ONE)
 time_s = _row("time_s", "T", "wall-clock budget", "s")
 step_s = _row("step_s", "Y", "time of one local step", "s", NONNEGATIVE)
@@ -280,6 +287,12 @@ word_bits = _row(
     "bits of one integer that is summed modulo 2^k",
     "bit",
     Domain(2, 64, open_below=False, open_above=False, integer=True),
+)
+participants = _row("participants", "s_p", "workers that take part in a round, drawn uniformly", "1", COUNT)
+distance = _row("distance", r"\Delta_\infty", "largest absolute coordinate of a vector less the receiver's", "1")
+value_range = _row("value_range", "r - l", "length of the interval that holds the numbers of all workers", "1")
+mean_deviation = _row(
+    "mean_deviation", r"\sigma_{md}", "mean over the workers of |x_i - mean| of one coordinate", "1", NONNEGATIVE
 )
 peak_ratio = _row(
     "peak_ratio",

@@ -28,6 +28,7 @@ from ..symbols import (
     noise_growth,
     rho,
     sigma2,
+    staleness,
     sum_eta,
     sum_eta2,
     sum_eta3,
@@ -629,4 +630,50 @@ Cauchy-Schwarz; collect what each G receives from its own and later rounds), ::
     A = (tau^2/(1 - beta) + tau (tau - 1)/2) (2 - beta)/(1 - beta).
 
 G cancels when e L + eta^2 L^2 tau (tau - 1) + 4 beta^2 e^2 L^2 A <= 1/2.
+"""
+
+stale_sgd = Bound(
+    name="stale_sgd",
+    quantity="average over K steps of E|grad F(x)|^2, SGD with late gradients",
+    side=Side.UPPER,
+    value=2 * gap / (eta * K) + eta * L * sigma2 + 2 * eta**2 * L**2 * sigma2 * staleness,
+    assuming=(sp.Le(eta * L + 2 * eta**2 * L**2 * staleness**2, 1),),
+    reference=Reference(
+        "lian2015", "consistent reads, one gradient a step; constants derived here", arxiv="1506.08272"
+    ),
+    status=Status.PROVED,
+    setting=Setting(
+        frozenset(
+            {
+                Property.SMOOTH,
+                Property.BOUNDED_BELOW,
+                Property.UNBIASED_GRADIENTS,
+                Property.BOUNDED_VARIANCE,
+                Property.INDEPENDENT_NOISE,
+                Property.STALE_SGD,
+            }
+        ),
+        Conclusion.GRADIENT,
+    ),
+    examples=(
+        Example(
+            {"gap": 1, "eta": "0.1", "L": 1, "sigma2": 1, "staleness": 3, "K": 100},
+            "0.36000",
+            "by hand: .2 + .1 + .06, at condition .1 + .18 <= 1",
+        ),
+    ),
+    latex_name=r"\frac1K\sum_k E\|\nabla F(x_k)\|^2",
+)
+"""Asynchronous SGD: every step applies the gradient of a model that is some steps old.
+
+Setting.  x_{k+1} = x_k - eta g_k, g_k a stochastic gradient at y_k = x_{k-d_k} with d_k <= delta = ``staleness`` (and
+<= k), unbiased given x_0, .., x_k, of variance at most sigma2.  F is L-smooth.  The model is one, whoever computes.
+
+Derivation.  The descent lemma with ``-2 <a, b> = |a - b|^2 - |a|^2 - |b|^2`` gives, G_k = ``E|grad F(y_k)|^2``, ::
+
+    avg E|grad F(x)|^2 <= 2 gap/(eta K) + eta L sigma2 + L^2 avg E|x_k - y_k|^2 - (1 - eta L) avg G.
+
+x_k - y_k is -eta times the sum of the last d_k gradients.  Split it into noise (a martingale) and gradients
+(Cauchy-Schwarz): ``E|x_k - y_k|^2 <= 2 eta^2 (delta sigma2 + delta sum of the last delta G_j)``.  Every G_j is in at
+most delta of these sums, so that G cancels under the condition.
 """

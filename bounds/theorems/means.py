@@ -8,15 +8,20 @@ from ..setting import Setting
 from ..special.elementary import Log2OnePlus, OneMinusPowerOfTwo, PowerQuotient
 from ..special.growth import MeanGrowth, SquareGrowth
 from ..symbols import (
+    d,
+    distance,
     m,
+    mean_deviation,
     mean_square,
     omega,
     omega1,
     omega2,
+    participants,
     peak_ratio,
     square_of_mean,
     stage_bits,
     tree_depth,
+    value_range,
     word_bits,
 )
 
@@ -336,4 +341,78 @@ independent over workers, so that ``E|result - xbar|^2 <= d h^2/(4 m)``.  With s
 
 The sum needs the words of the sum: for independent vectors, log2(m)/2 bits more than a summand whose error is as
 large, and the peak of the sum instead of its entropy; see ``shared_scale_rate`` for what a coder can save.
+"""
+
+partial_participation_error = Bound(
+    name="partial_participation_error",
+    quantity="E|mean of the participants - mean of all|^2, participants drawn uniformly without replacement",
+    side=Side.TIGHT,
+    value=(m - participants) / (participants * (m - 1)) * (mean_square - square_of_mean),
+    assuming=(sp.Ge(m, 2), sp.Le(participants, m), sp.Le(square_of_mean, mean_square)),
+    reference=Reference("ratedist", "variance of a sample without replacement"),
+    status=Status.PROVED,
+    setting=Setting(frozenset({Property.PARTICIPANTS_MEAN}), Conclusion.MEAN_ERROR),
+    examples=(
+        Example(
+            {"m": 3, "participants": 1, "mean_square": 3, "square_of_mean": 1},
+            "2.000000",
+            "orthogonal vectors of square 3: |x_1 - mean|^2 = 3 - 2 + 1, by hand",
+        ),
+        Example({"m": 4, "participants": 2, "mean_square": 4, "square_of_mean": 1}, "1.000000", "by hand: 2/6 of 3"),
+    ),
+    latex_name=r"E\|\hat x - \bar x\|^2",
+)
+"""Partial participation: the mean of some workers stands for that of all.
+
+Derivation.  Let I_i be 1 if worker i is among the s participants, else 0: E I_i = s/m, E I_i I_j = s (s-1)/(m (m-1)).
+With y_i = x_i - xbar, which sum to zero, ``E|sum I_i y_i|^2 = (s/m) (1 - (s-1)/(m-1)) sum |y_i|^2``; divide by s^2, and
+``sum |y_i|^2 = m (mean_square - square_of_mean)``.
+"""
+
+close_inputs_error = Bound(
+    name="close_inputs_error",
+    quantity="E|result - mean|^2, integers of word_bits bits modulo the word, inputs close to the receiver's vector",
+    side=Side.TIGHT,
+    value=d * distance**2 / (3 * m * (2**word_bits - 1) ** 2),
+    reference=Reference("davies2021", "cubic lattice with dither; constants derived here", arxiv="2002.09268"),
+    status=Status.PROVED,
+    setting=Setting(
+        frozenset({Property.MODULO_LATTICE, Property.INDEPENDENT_MESSAGES, Property.GATHERED_MEAN}),
+        Conclusion.MEAN_ERROR,
+    ),
+    examples=(Example({"d": 12, "distance": 3, "m": 4, "word_bits": 2}, "1.000000", "12 * 9/(3 * 4 * 9) by hand"),),
+    latex_name=r"E\|\hat x - \bar x\|^2",
+)
+"""Davies et al. 2021: the error depends on the distance between the inputs, not on their length.
+
+Setting.  All know a vector y with ``|x_i - y| <= distance`` in every coordinate of every worker's x_i.  With q =
+2^word_bits and h = 2 distance/(q - 1), worker i sends k = round(x/h + u) modulo q, u uniform and shared; the receiver
+takes the integer of that class that is nearest to y/h + u and decodes (k - u) h.
+
+Derivation.  ``|k - (y/h + u)| <= 1/2 + distance/h = q/2``, so k is the nearest one but for ties of probability zero.
+Its error is uniform in (-h/2, h/2) and independent of x: h^2/12 a coordinate, d h^2/12 = d distance^2/(3 (q - 1)^2) a
+vector.  Dithers of different workers are independent, so the mean has this over m.
+"""
+
+correlated_bit_error = Bound(
+    name="correlated_bit_error",
+    quantity="E(result - mean)^2 of one number a worker, one bit each, roundings correlated over the workers",
+    side=Side.UPPER,
+    value=3 * value_range * mean_deviation / m + 12 * value_range**2 / m**2,
+    assuming=(sp.Le(2 * mean_deviation, value_range),),
+    reference=Reference("suresh2022", "one dimension, one bit", arxiv="2203.04925"),
+    status=Status.RECALLED,
+    setting=Setting(
+        frozenset({Property.CORRELATED_BIT, Property.GATHERED_MEAN}),
+        Conclusion.MEAN_ERROR,
+        known_up_to="constants that were recalled",
+    ),
+    examples=(Example({"value_range": 1, "mean_deviation": "0.1", "m": 10}, "0.1500000", "by hand: .03 + .12"),),
+    note="Recalled.  Independent roundings have up to value_range^2/(4 m), whatever the deviation.",
+    latex_name=r"E(\hat x - \bar x)^2",
+)
+"""Correlated quantisation: the workers' roundings are stratified, so that they cancel where the numbers are close.
+
+Recalled: worker i rounds up if its number exceeds (pi_i + gamma_i)/m of the range, pi a shared random permutation of
+0, .., m - 1 and gamma_i uniform.  If all numbers are equal, the count of roundings up is their sum but for one.
 """

@@ -265,3 +265,52 @@ argument of ``ef_memory`` with tau steps in the place of one, and ``|xbar - x^i|
 G/(1 - sqrt(alpha)).  For small eta L this is half of the first two terms of ``qsparse`` and about an eighth of its
 last.
 """
+
+ef21_noise = Bound(
+    name="ef21_noise",
+    quantity="average over K steps of E|grad F(x)|^2, EF21 on stochastic gradients, non-convex",
+    side=Side.UPPER,
+    value=2 * gap / (eta * K) + 2 * sigma2 * ((1 + sp.sqrt(alpha)) ** 2 / (1 - alpha)) ** 2,
+    assuming=(sp.Le(eta * L + 2 * (eta * L) ** 2 * alpha * (1 + sp.sqrt(alpha)) ** 2 / (1 - alpha) ** 2, 1),),
+    reference=Reference("fatkhullin2021", "EF21 with stochastic gradients; constants derived here", arxiv="2110.03294"),
+    status=Status.PROVED,
+    setting=Setting(
+        frozenset(
+            {
+                Property.EVERY_SMOOTH,
+                Property.BOUNDED_BELOW,
+                Property.UNBIASED_GRADIENTS,
+                Property.BOUNDED_VARIANCE,
+                Property.CONTRACTIVE,
+                Property.EF21_SGD,
+            }
+        ),
+        Conclusion.GRADIENT,
+    ),
+    examples=(
+        Example(
+            {"gap": 1, "eta": "0.2", "L": 1, "sigma2": "0.01", "K": 100, "alpha": "0.25"},
+            "0.280000",
+            "by hand: .1 + .02 * 9, at condition .2 + .08 <= 1",
+        ),
+    ),
+    note="The floor does not fall with the number of workers, which is why EF21 on noise takes large batches.",
+    latex_name=r"\frac1K\sum_k E\|\nabla F(x_k)\|^2",
+)
+"""EF21 on stochastic gradients: the memory keeps a share of the noise, and no number of workers removes it.
+
+Setting.  x+ = x - eta mean g_i, g_i+ = g_i + C_i(h_i - g_i) with h_i a stochastic gradient of F_i at x+, of variance at
+most sigma2; g_i = grad F_i at the start; contraction alpha, every F_i L-smooth.
+
+Derivation.  The descent lemma, eta L <= 1, with g = mean g_i and ``|g - grad F|^2 <= mean |g_i - grad F_i|^2``::
+
+    avg E|grad F|^2 <= 2 gap/(eta K) + avg E mean |g_i - grad F_i|^2 - (1 - eta L) avg E|g|^2.
+
+Let a = sqrt(alpha).  g_i+ - grad F_i(x+) = (C_i(h_i - g_i) - (h_i - g_i)) + noise, and h_i - g_i is noise, less the
+error g_i - grad F_i(x), plus the change of grad F_i.  In the norm e = sqrt(avg E mean of squares), Minkowski's
+inequality and a zero start give ``e <= a (e + eta L sqrt(avg E|g|^2) + sigma) + sigma``, hence::
+
+    e^2 <= 2 (a eta L/(1 - a))^2 avg E|g|^2 + 2 ((1 + a)/(1 - a))^2 sigma2.
+
+The first is absorbed under the condition.
+"""

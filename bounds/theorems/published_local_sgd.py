@@ -18,6 +18,7 @@ from ..symbols import (
     m,
     mu,
     omega,
+    participants,
     psi0,
     rounds,
     shift,
@@ -25,6 +26,7 @@ from ..symbols import (
     sigma2_opt,
     tau,
 )
+from ..symbols import block_momentum_factor as beta
 from ..symbols import sync_probability as p
 
 _weights = K * shift**2 + shift * K * (K - 1) + K * (K - 1) * (2 * K - 1) / 6
@@ -346,3 +348,114 @@ fedpaq = Bound(
     latex_name=r"\frac1K\sum_k E\|\nabla F(\bar x_k)\|^2",
 )
 """FedPAQ: periodic averaging of quantised differences, with the step size 1/(L sqrt(K))."""
+
+scaffold = Bound(
+    name="scaffold",
+    quantity="local steps until the average of E|grad F|^2 is at most epsilon, SCAFFOLD, non-convex, up to a constant",
+    side=Side.UPPER,
+    value=L * gap * (sigma2 / (participants * epsilon**2) + tau * (m / participants) ** sp.Rational(2, 3) / epsilon),
+    assuming=(sp.Le(participants, m),),
+    reference=Reference("karimireddy2020", "Table 2 and Theorem III, non-convex", arxiv="1910.06378"),
+    status=Status.RECALLED,
+    setting=Setting(
+        frozenset(
+            {
+                Property.EVERY_SMOOTH,
+                Property.BOUNDED_BELOW,
+                Property.UNBIASED_GRADIENTS,
+                Property.BOUNDED_VARIANCE,
+                Property.INDEPENDENT_NOISE,
+                Property.SCAFFOLD,
+            }
+        ),
+        Conclusion.STEPS_TO_GRADIENT,
+        known_up_to="an absolute constant factor",
+    ),
+    examples=(
+        Example(
+            {"L": 1, "gap": 1, "sigma2": 1, "m": 8, "participants": 1, "tau": 5, "epsilon": "0.1"},
+            "300.000000",
+            "by hand: 1/.01 + 5 * 4/.1",
+        ),
+    ),
+    unit="step",
+    note="Recalled, and known up to an absolute constant only.  Differences between the workers' data do not enter.",
+    latex_name="K",
+)
+"""SCAFFOLD: local SGD whose workers correct their steps by control variates, with some workers a round.
+
+Recalled in rounds: sigma2/(s tau epsilon^2) + (m/s)^(2/3)/epsilon for s participants of m, times L gap by the units;
+here times tau.  Local steps pay for noise only: without noise their number per round changes no number of rounds.
+"""
+
+fednova = Bound(
+    name="fednova",
+    quantity="average over K local steps of E|grad F(xbar)|^2, FedNova, up to a constant",
+    side=Side.UPPER,
+    value=gap / (eta * K)
+    + eta * L * sigma2 / m
+    + eta**2 * L**2 * (sigma2 * (tau - 1) + heterogeneity**2 * tau * (tau - 1)),
+    assuming=(sp.Le(eta * L * tau, 1),),
+    reference=Reference("wang2020", "Theorem 1 at equal weights and numbers of steps", arxiv="2007.07481"),
+    status=Status.RECALLED,
+    setting=Setting(
+        frozenset(
+            {
+                Property.EVERY_SMOOTH,
+                Property.BOUNDED_BELOW,
+                Property.UNBIASED_GRADIENTS,
+                Property.BOUNDED_VARIANCE,
+                Property.INDEPENDENT_NOISE,
+                Property.BOUNDED_HETEROGENEITY,
+                Property.FEDNOVA,
+            }
+        ),
+        Conclusion.GRADIENT,
+        known_up_to="an absolute constant factor",
+    ),
+    examples=(
+        Example(
+            {"gap": 1, "eta": "0.1", "L": 1, "sigma2": 1, "m": 4, "K": 100, "tau": 5, "heterogeneity": 1},
+            "0.365000",
+            "by hand: .1 + .025 + .01 * (4 + 20)",
+        ),
+    ),
+    note="Recalled, and known up to an absolute constant only.  The proved pasgd_heterogeneous has its constants.",
+    latex_name=r"\frac1K\sum_k E\|\nabla F(\bar x_k)\|^2",
+)
+"""FedNova: changes are divided by each worker's number of local steps, so that unequal numbers shift no optimum.
+
+With tau_i steps at worker i, plain averaging minimises sum tau_i F_i instead of sum F_i; on quadratics of equal
+curvature it stops at the mean of the minimisers with weights 1 - (1 - eta L)^tau_i.  At equal tau_i both are local SGD,
+for which the recalled bound stands here.
+"""
+
+slowmo = Bound(
+    name="slowmo",
+    quantity="average over K local steps of E|grad F(xbar)|^2, SlowMo on local SGD, slow learning rate 1",
+    side=Side.UPPER,
+    value=(2 * gap + m * sigma2 * L) / sp.sqrt(m * K)
+    + 4 * m * sigma2 * L**2 * (tau - 1) / K * beta**2
+    + 8 * m * sigma2 * L**2 * tau / K * beta**2 / (1 - beta**2),
+    reference=Reference("wangslowmo2020", "Theorem 1, slow learning rate 1", arxiv="1910.00643"),
+    status=Status.RECALLED,
+    setting=Setting(
+        SAME_DATA | {Property.SLOW_MOMENTUM},
+        Conclusion.GRADIENT,
+        known_up_to="conditions on K and the deviation of the inner directions, which are not stated here",
+    ),
+    examples=(
+        Example(
+            {"gap": 1, "L": 1, "sigma2": 1, "m": 4, "K": 10000, "tau": 5, "block_momentum_factor": "0.5"},
+            "0.0369333333",
+            "by hand: 6/200 + .0064 * .25 + .016 * (1/3)",
+        ),
+    ),
+    note="Recalled; its conditions on K are not stated here.  The proved block_momentum is the same method.",
+    latex_name=r"\frac1K\sum_k E\|\nabla F(\bar x_k)\|^2",
+)
+"""SlowMo: momentum between rounds of any base optimizer (see ``block_momentum``, which is proved).
+
+Recalled for the effective step size sqrt(m/K) with K local steps in all; the base optimizer adds the deviation of its
+directions from the gradient, which is left out.
+"""

@@ -252,3 +252,42 @@ adiana = Bound(
     latex_name="K",
 )
 """Accelerated DIANA: the optimal dependence on the condition number with independent unbiased compressors."""
+
+locodl = Bound(
+    name="locodl",
+    quantity="steps until the Lyapunov function of LoCoDL is at most epsilon times its start, up to a constant",
+    side=Side.UPPER,
+    value=(kappa + (1 + omega) / p**2) * sp.log(1 / epsilon),
+    assuming=(sp.Lt(epsilon, 1),),
+    reference=Reference("condat2024", "strongly convex, one pair of constants", arxiv="2403.04348"),
+    status=Status.RECALLED,
+    setting=Setting(
+        frozenset(
+            {
+                Property.EVERY_STRONGLY_CONVEX,
+                Property.EVERY_SMOOTH,
+                Property.FULL_GRADIENTS,
+                Property.UNBIASED,
+                Property.INDEPENDENT_MESSAGES,
+                Property.LOCODL,
+            }
+        ),
+        Conclusion.STEPS_TO_LYAPUNOV,
+        known_up_to="an absolute constant factor",
+    ),
+    examples=(
+        Example(
+            {"kappa": 100, "omega": 3, "sync_probability": "0.2", "epsilon": "0.01"},
+            "921.0340372",
+            "by hand: 200 ln(100), as many steps for the condition as for the exchanges",
+        ),
+    ),
+    unit="step",
+    note="Recalled, and known up to an absolute constant only.",
+    latex_name="K",
+)
+"""LoCoDL: local steps and unbiased compression together, doubly accelerated in the number of exchanges.
+
+Recalled: exchanges happen with probability p at a step, and at p = sqrt((1 + omega)/kappa) they number
+2 sqrt(kappa (1 + omega)) log(1/epsilon) up to a constant.  Without compression it has the rate of ``proxskip``.
+"""

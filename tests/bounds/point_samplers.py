@@ -47,6 +47,8 @@ DRAWS: dict[str, Draw] = {
     "rounds": whole(9),
     "levels": whole(4),
     "kept": whole(12),
+    "participants": whole(5),
+    "staleness": lambda rng, n: np.floor(10 ** rng.uniform(-1, 4, n)),
     "K": above(1, from_zero(log_spread(-3, 15))),
     "tau": above(1, from_zero(log_spread(-9, 6))),
     "kurtosis": above(1, from_zero(log_spread(-15, 6))),
@@ -95,6 +97,10 @@ def related(at: dict[str, np.ndarray], rng: np.random.Generator, n: int) -> None
         at["bits"] = at["d"] * 10 ** rng.uniform(-17, np.log10(64), n)
     if {"kept", "d"} <= set(at):
         at["kept"] = np.minimum(at["kept"], at["d"])
+    if {"participants", "m"} <= set(at):
+        at["participants"] = np.minimum(at["participants"], at["m"])
+    if {"mean_deviation", "value_range"} <= set(at):
+        at["mean_deviation"] = np.where(half, at["value_range"] / 2 / near, at["mean_deviation"])
     if {"gap", "epsilon"} <= set(at):
         at["gap"] = np.where(half, at["epsilon"] * near, at["gap"])
     if {"layer_variance", "water_level"} <= set(at):
