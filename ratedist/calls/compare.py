@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from bounds.frame import frame
 
-from ..model.sending import compressor_of
+from ..model.sending import as_operator
 from ..numbers import Vector, refusal
 from ..records import Answer, Answered, Table, number_text, plain, unit_text
 from .call import REQUIRED, Argument, Call, Command, Flag, Numbers, Specifications, Text, Whole
@@ -366,7 +366,7 @@ def _rows(
 
     if not (rates and _is_family(compressor)):
         yield _measured(
-            specification(compressor_of(compressor)),
+            specification(as_operator(compressor)),
             None,
             compressor,
             x,
@@ -402,7 +402,7 @@ def _is_family(compressor: Compressor) -> TypeGuard[str]:
 def _is_own(compressor: Compressor) -> bool:
     from operators.functions.own import Own
 
-    sender = compressor_of(compressor)
+    sender = as_operator(compressor)
     return isinstance(sender, Own) or not type(sender).__module__.startswith("operators.")
 
 
@@ -426,7 +426,7 @@ def _seconds(compressor: Compressor, x: Any, draws: int, seed: int) -> float:
     """Return the least seconds of a message; what was compiled at the first call is not in them."""
     from operators import Key
 
-    sender = compressor_of(compressor)
+    sender = as_operator(compressor)
     spent = math.inf
     for draw in range(draws):
         key, started = Key(seed, step=draw), time.perf_counter()

@@ -12,7 +12,7 @@ import numpy as np
 from bounds.claims import Claim, NoClaim, Unbiased
 
 from ..model.compressors import claim_text, limit_rate
-from ..model.sending import compressor_of
+from ..model.sending import as_operator
 from ..numbers import Vector, refusal
 from ..records import Answer, Answered, Table, number_text, plain
 from .call import REQUIRED, Argument, Call, Command, Specifications, Text, Whole
@@ -104,7 +104,7 @@ def measure(operator: Compressor, x: Vector, *, draws: int = DRAWS, seed: int = 
 
     if not isinstance(draws, int) or not 1 <= draws <= MOST_DRAWS:
         raise refusal("draws", f"1 <= draws <= {MOST_DRAWS}, an integer", draws)
-    sender, vector = compressor_of(operator), finite_vector(x)
+    sender, vector = as_operator(operator), finite_vector(x)
     outside = outside_claims(vector)
     claim = NoClaim(outside) if outside else sender.claim(vector.size)
     carried_bits = sender.carried_bits(vector.size)

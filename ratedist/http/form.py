@@ -54,7 +54,7 @@ def fields() -> dict[str, str]:
         name = argument.control.field or argument.name.removesuffix("_per_coordinate")
         if name not in shown or not shown[name][2]:
             shown[name] = (argument, group, _start(argument, example))
-    return {name: _field(name, *parts) for name, parts in shown.items()}
+    return {name: _input(name, *parts) for name, parts in shown.items()}
 
 
 def _arguments() -> Iterator[tuple[Argument, str, Any]]:
@@ -93,7 +93,7 @@ def text_of(value: Any) -> str:
     return re.sub(r"e([+-])0*", lambda power: "e" + power[1].strip("+"), text)
 
 
-def _field(name: str, argument: Argument, group: str, start: str) -> str:
+def _input(name: str, argument: Argument, group: str, start: str) -> str:
     """Return the label and the input; the page adds a slider where there are decades."""
     control = argument.control
     assert control is not None

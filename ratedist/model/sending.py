@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from operators.functions.own import Compressor
 
 
-def compressor_of(given: Compressor) -> Operator:
+def as_operator(given: Compressor) -> Operator:
     """Return the operator of a specification, an operator or a function.
 
     "mine:f" imports it from the module mine, in the current folder too.

@@ -8,7 +8,7 @@ import ratedist as rd
 from bounds.claims import StrictlyContractive, Unbiased
 from operators import QSGD, CorruptMessage, Key, Message, specification
 from operators.laws import Budget, check
-from ratedist.model.sending import compressor_of
+from ratedist.model.sending import as_operator
 
 X = np.array([3.0, -1.0, 0.5, 0.25], np.float32)
 
@@ -104,7 +104,7 @@ def test_a_hook_of_torch_is_measured():
         (lambda: rd.own(numpy_signs, bits=-1), "must be finite and >= 0; got -4.0"),
         (lambda: rd.own(lambda x: ("text", x)), "a payload must be bytes, an array or a tensor; got 'text'"),
         (lambda: rd.own(3), "must be a function x -> x_hat or an Operator; got 3"),
-        (lambda: compressor_of(3.5), "got 3.5: give one"),
+        (lambda: as_operator(3.5), "got 3.5: give one"),
     ],
 )
 def test_what_cannot_be_measured_is_said(own, sentence):
@@ -116,9 +116,9 @@ def test_a_module_of_the_current_folder_is_named_by_its_function(tmp_path, monke
     (tmp_path / "mine_of_this_test.py").write_text("def f(x):\n    return x / 2\n\n\nf.bits = 8\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert specification(compressor_of("mine_of_this_test:f")) == "mine_of_this_test:f"
+    assert specification(as_operator("mine_of_this_test:f")) == "mine_of_this_test:f"
     assert rd.measure("mine_of_this_test:f", X).nmse == 0.25
-    assert compressor_of("qsgd:4") == QSGD(levels=4)
+    assert as_operator("qsgd:4") == QSGD(levels=4)
 
 
 def test_a_name_that_comes_from_a_network_imports_nothing(tmp_path, monkeypatch):
@@ -127,7 +127,7 @@ def test_a_name_that_comes_from_a_network_imports_nothing(tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "evil.py").write_text("raise SystemExit('imported')\n")
     with without_imports(), pytest.raises(ValueError, match="unknown operator 'evil'"):
-        compressor_of("evil:f")
+        as_operator("evil:f")
 
 
 def test_a_message_that_no_function_made_is_refused():
