@@ -55,13 +55,13 @@ def test_gpu_validation_takes_of_the_calculator_what_contributing_says():
         if name.startswith("ratedist.")
     }
     text = (ROOT / "CONTRIBUTING.md").read_text()
-    records = {name for name in taken if name.startswith("model.pilot")}
+    records = {name for name in taken if name.startswith("pilots")}
     assert taken - records == {
         "solve",
-        "model.codec",
-        "model.codec.measure_codec",
-        "model.rhythm",
-        "model.rhythm.Rhythm",
+        "cluster.codec",
+        "cluster.codec.measure_codec",
+        "plans.run",
+        "plans.run.Rhythm",
     }
     assert "of the calculator it takes `solve`" in text
     assert "`measure_codec`, and the record of a pilot" in text
@@ -216,10 +216,10 @@ WITHOUT_A_QUICK_CHECK = {
     "gpu_validation/local_sgd/test_two_shots_on_digits.py",
     "operators/ddp/test_hook_training.py",
     "operators/kernels/test_interpreted.py",
-    "ratedist/http/test_answers.py",
-    "ratedist/http/test_page.py",
-    "ratedist/http/test_pilot_page.py",
-    "ratedist/http/test_schemathesis.py",
+    "ratedist/interfaces/http/test_answers.py",
+    "ratedist/interfaces/http/test_page.py",
+    "ratedist/interfaces/http/test_pilot_page.py",
+    "ratedist/interfaces/http/test_schemathesis.py",
     "test_installed_wheel.py",
     "test_judge_guide.py",
     "test_training_guides.py",
@@ -283,7 +283,7 @@ def test_wheel_holds_exactly_the_four_packages(tmp_path):
     assert tops == set(PACKAGES)
     for package in PACKAGES:
         assert f"{package}/py.typed" in names
-    assert "ratedist/page/index.html" in names
+    assert "ratedist/interfaces/page/index.html" in names
     assert "gpu_validation/network/switch.c" in names  # compiled where it is used
     shipped = {name for name in names if name.endswith(".py")}
     assert shipped == {str(path.relative_to(ROOT)) for package in PACKAGES for path in sources(package)}

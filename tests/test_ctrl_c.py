@@ -96,7 +96,7 @@ def test_ctrl_c_is_one_line_and_status_130(line, moment, folder):
 @pytest.mark.thorough
 def test_ctrl_c_ends_the_server_and_its_workers(folder):
     code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    code += "import sys; from ratedist.cli import main; sys.exit(main(['serve', '--port', sys.argv[1]]))"
+    code += "import sys; from ratedist.interfaces.cli import main; sys.exit(main(['serve', '--port', sys.argv[1]]))"
     process = start(folder, [sys.executable, "-c", code, free_port()])
     try:
         assert "Ctrl-C ends it" in process.stderr.readline()

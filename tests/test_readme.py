@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gpu_validation.verdicts.verdict import Outcome, read_comparisons
-from ratedist.cli import main
+from ratedist.interfaces.cli import main
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()

@@ -82,7 +82,7 @@ def test_the_lock_file_has_every_requirement_from_the_public_index_alone():
 @pytest.mark.parametrize("shell", ["bash", pytest.param("zsh", marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("program", ["ratedist", "gpu-validation"])
 def test_completion_is_a_script_that_names_the_commands(program, shell, tmp_path):
-    module = {"ratedist": "ratedist.cli", "gpu-validation": "gpu_validation.cli"}[program]
+    module = {"ratedist": "ratedist.interfaces.cli", "gpu-validation": "gpu_validation.cli"}[program]
     code = f"import sys; from {module} import main; sys.exit(main(['--print-completion', {shell!r}]))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -65,7 +65,7 @@ def test_the_script_is_a_script_without_the_new_lines_too():
 
 
 def test_every_command_of_the_guide_is_one_of_the_command_line():
-    from ratedist.cli.parser import build
+    from ratedist.interfaces.parser import build
 
     assert TRAIN[0] == "torchrun"
     for program, *arguments in ASKED:

@@ -15,7 +15,7 @@ import ratedist as rd
 from bounds import Bound
 from operators.ddp import register
 from ratedist.calls import all_calls
-from ratedist.model.links import Link
+from ratedist.cluster.links import Link
 
 ROOT = Path(__file__).parents[1]
 RIGHT = """\

@@ -1,6 +1,6 @@
 """What every operator of the catalogue sends and loses on Gaussian vectors, beside its claim: the page's points.
 
-    python docs/benchmarks/measured_operators.py > ratedist/page/measured.json
+    python docs/benchmarks/measured_operators.py > ratedist/interfaces/page/measured.json
 
 The first example of every operator with an unbiased or contractive claim, at three dimensions.  Every message is of a
 vector of its own, with a key of its own; bits and nmse are means over the messages, with the half widths of 95 %

@@ -38,8 +38,8 @@ from gpu_validation.distributed.launch import RankContext
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.piloting.pilot import pilot
 from operators import ErrorFeedback, Key, Operator, compressor, specification
-from ratedist.model.pilot import Pilot
-from ratedist.model.rhythm import Rhythm
+from ratedist.pilots.pilot import Pilot
+from ratedist.plans.run import Rhythm
 
 WARM_UP = 3
 INPUTS, OUTPUTS, BATCH = 64, 10, 16

@@ -33,7 +33,7 @@ from comparing import environment
 
 from bounds.claims import Contractive
 from operators import EDEN, QSGD, TCDQ, Key, Operator, SparseDithering, TopK
-from ratedist.model.compressors import limit_rate
+from ratedist.cluster.compressors import limit_rate
 
 RATES = (0.4, 0.6, 1.0, 2.0, 3.0, 4.0, 6.0)
 D = 100_000

@@ -41,10 +41,9 @@ from gpu_validation.distributed.launch import RankContext
 from gpu_validation.distributed.ways import SETTLED
 from gpu_validation.network import Network, Shape
 from gpu_validation.piloting.links import sums_at_once, timed_links
-from ratedist.model.cluster import Cluster
-from ratedist.model.planned_run import PlannedRun
-from ratedist.model.rhythm import BACKWARD_SHARE, Rhythm
-from ratedist.model.travel import DENSE_BITS, Travel
+from ratedist.cluster.cluster import Cluster
+from ratedist.cluster.travel import DENSE_BITS, Travel
+from ratedist.plans.run import BACKWARD_SHARE, PlannedRun, Rhythm
 
 LAYERS, LENGTH = 8, 1 << 16  # parameters of each
 D, LAYER_BYTES = LAYERS * LENGTH, 4 * LENGTH

@@ -12,8 +12,8 @@ import torch
 import torch.distributed as dist
 
 from operators import Operator
-from ratedist.model.codec import measure_codec
-from ratedist.model.pilot_timings import Codec
+from ratedist.cluster.codec import measure_codec
+from ratedist.pilots.timings import Codec
 
 WINDOW_S = 0.02
 WINDOWS = 5

@@ -16,7 +16,7 @@ from bounds.claims import Unbiased
 from operators import Key, Operator, specification
 from operators.exchange import TwoShot
 from operators.exchange.shards import lengths
-from ratedist.model.pilot_timings import ExchangeTimings
+from ratedist.pilots.timings import ExchangeTimings
 
 from ..distributed.collectives import ProcessTransport
 from ..distributed.ways import SETTLED

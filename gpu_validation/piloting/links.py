@@ -7,7 +7,7 @@ import time
 import torch
 import torch.distributed as dist
 
-from ratedist.model.pilot_timings import ALL, BETWEEN, INSIDE, LinkTimings
+from ratedist.pilots.timings import ALL, BETWEEN, INSIDE, LinkTimings
 
 LEAST_BYTES = 1 << 12
 FACTOR = 4

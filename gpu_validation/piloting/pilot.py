@@ -22,8 +22,8 @@ import torch
 import torch.distributed as dist
 
 from operators import Key, Operator
-from ratedist.model.pilot import Pilot
-from ratedist.model.pilot_timings import ExchangeTimings, LinkTimings
+from ratedist.pilots.pilot import Pilot
+from ratedist.pilots.timings import ExchangeTimings, LinkTimings
 
 from ..records.storage import write_atomically
 from .exchanges import timed_exchanges

@@ -19,7 +19,7 @@ import torch.distributed as dist
 
 from bounds.claims import Contractive
 from operators import ErrorFeedback, Feedback, Key, Operator, specification
-from ratedist.model.pilot_rounds import RoundTrial, RoundTrials
+from ratedist.pilots.progress import RoundTrial, RoundTrials
 
 from ..distributed.tensors import flat, load
 from .own_training import Snapshot, Training

@@ -9,7 +9,7 @@ import torch.distributed as dist
 
 from bounds.claims import Contractive, Unbiased
 from operators import ErrorFeedback, Feedback, Key, Operator, compressor, specification
-from ratedist.model.pilot_timings import OperatorTrial
+from ratedist.pilots.timings import OperatorTrial
 
 from .coding import codec_of_ranks
 

@@ -11,14 +11,13 @@ from bounds.limits import exact_sum_rate, gathered_rate, mean_exchange_rate, mea
 from bounds.theorems import gather_error, two_shot_error
 
 from .. import numbers
-from ..model import summing
-from ..model.choosing import averaging
-from ..model.cluster import Cluster
-from ..model.codec import FREE, Codecs, checked_codecs, codec_of
-from ..model.compressors import compressor_of, operator_of
-from ..model.travel import DENSE_BITS, Travel, in_two_shots, stated_bits, travel
-from ..model.trivial import vacuous
+from ..cluster.cluster import Cluster
+from ..cluster.codec import FREE, Codecs, checked_codecs, codec_of
+from ..cluster.compressors import compressor_of, operator_of
+from ..cluster.travel import DENSE_BITS, Travel, errors, in_two_shots, stated_bits, summed_travel, travel
 from ..numbers import real, whole
+from ..plans.choosing import averaging
+from ..plans.problem import vacuous
 from ..records import Answer, Answered, plain
 from .call import REQUIRED, Argument, Call, Coding, Command, Number, Route, Specification, Text
 from .shared import CODEC_PARTS, coordinates
@@ -226,7 +225,7 @@ def allreduce(
                 f"{first} is summed on the way and has an exchange of its own: leave exchange and second out; got "
                 f"exchange = {exchange!r} and second = {second}"
             )
-        return _answered(first, None, summing.summed_travel(first, dimension, cluster), dimension, cluster, coded)
+        return _answered(first, None, summed_travel(first, dimension, cluster), dimension, cluster, coded)
     back = first if second is None else operator_of(second)
 
     def cost(way: Travel) -> float:
@@ -294,7 +293,7 @@ def _answered(
 
     m = cluster.workers
     seconds = _seconds(first, second, way, d, cluster, coded)
-    nmse, aligned, theorem = _errors(way, m) if isinstance(first, Operator) else summing.errors(first, d, m)
+    nmse, aligned, theorem = _errors(way, m) if isinstance(first, Operator) else errors(first, d, m)
     sent = _sent(way, m)
     judged = nmse if nmse is not None and 0 < nmse < 1 - 1 / m else None
     rate = two_shot_rate if way.exchange == "two_shot" else gathered_rate

@@ -10,10 +10,10 @@ import numpy as np
 from bounds.limits import contractive_bits, unbiased_bits
 
 from .. import numbers
-from ..model.compressors import limit_rate
-from ..model.evaluation import evaluate_read
-from ..model.travel import DENSE_BITS
+from ..cluster.compressors import limit_rate
+from ..cluster.travel import DENSE_BITS
 from ..numbers import read
+from ..plans.problem import evaluate_read
 from ..records import Advised, Quantities, Quantity
 from .call import REQUIRED, Argument, Call, Command, Control, Numbers, Route
 

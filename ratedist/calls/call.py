@@ -282,11 +282,11 @@ class Route:
     def _argument(self, name: str, value: Any) -> Any:
         kind = next((argument.kind for argument in self.arguments if argument.name == name), None)
         if isinstance(kind, Workers):
-            from ..model.cluster import Cluster
+            from ..cluster.cluster import Cluster
 
             return Cluster(**value)
         if isinstance(kind, Measured) and value is not None:
-            from ..model.pilot_checks import pilot_of_record
+            from ..pilots.pilot import pilot_of_record
 
             return pilot_of_record(value)
         return value

@@ -7,8 +7,8 @@ from typing import Any, overload
 
 from bounds import all_bounds
 
-from ..model.evaluation import catalogue_bound, evaluate, require_setting
 from ..numbers import Number, Numbers
+from ..plans.problem import catalogue_bound, evaluate, require_setting
 from ..records import Answer, Quantities, Quantity, Table
 from .call import REQUIRED, Argument, Call, Command, Flag, Point, Route, Text
 from .shared import SETTING

@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 
 from .. import numbers
-from ..model.constants import LEFT_OUT
-from ..model.curvature import Curvature
-from ..model.trivial import gradient_limit, vacuous
 from ..numbers import read, whole
+from ..plans.problem import LEFT_OUT, Curvature, gradient_limit, vacuous
 from ..records import Answer, Answered, Table, number_text
 from .call import REQUIRED, Argument, Call, Command, Number, Numbers, Route, Text
 

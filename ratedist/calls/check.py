@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from bounds.claims import Claim, Contractive, Unbiased
 
-from ..model.compressors import operator_of
+from ..cluster.compressors import operator_of
 from ..records import Answer
 from .call import REQUIRED, Argument, Call, Command, Real, Route, Specification, Text, Whole
 
@@ -67,7 +67,7 @@ def check(
 
 
 def _run(subject: str, budget: Any, seed: int | None, omega: float | None, alpha: float | None) -> Report:
-    from ..model.files import subject as subject_of
+    from ..cluster.compressors import subject as subject_of
 
     return check(subject_of(subject), claim=_claim(omega, alpha), budget=budget, seed=seed)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bounds.bibliography import cited
 
-from ..model.evaluation import catalogue_bound
-from ..records.stated import reference_of
+from ..plans.problem import catalogue_bound
+from ..records.quantity import reference_of
 from .call import Argument, Call, Command, Specifications
 
 

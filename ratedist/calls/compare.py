@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from bounds.frame import frame
 
-from ..model.sending import as_operator
+from ..cluster.compressors import as_operator
 from ..numbers import Vector, refusal
 from ..records import Answer, Answered, Table, number_text, plain, unit_text
 from .call import REQUIRED, Argument, Call, Command, Flag, Numbers, Specifications, Text, Whole
@@ -464,8 +464,8 @@ def _cell(value: Any) -> str:
 def _run(
     file: str, subject: str, bits: Any, against: list[str] | None, draws: int, seed: int, source: bool, out: str | None
 ) -> Comparison:
-    from ..model.tensor_files import read
     from ..numbers import real
+    from ..sources.tensor_files import read
 
     asked = bits if isinstance(bits, list | tuple) else [bits]
     rates = RATES if bits is SPELLED_RATES else [real("bits", value) for value in asked]

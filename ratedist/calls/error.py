@@ -20,12 +20,24 @@ from bounds.theorems import (
 )
 
 from .. import numbers
-from ..model.cluster import Cluster, Exchange, checked_cluster
-from ..model.constants import LEFT_OUT, Uncertain, Uncertains, between, read_constants, uncertain_statement
-from ..model.curvature import Curvature, is_convex, rho_of
-from ..model.evaluation import enclose, spread, statement_of
-from ..model.trivial import gradient_limit, vacuous
+from ..cluster.cluster import Cluster, Exchange, checked_cluster
 from ..numbers import read, real
+from ..plans.problem import (
+    LEFT_OUT,
+    Curvature,
+    Uncertain,
+    Uncertains,
+    between,
+    enclose,
+    gradient_limit,
+    is_convex,
+    read_constants,
+    rho_of,
+    spread,
+    statement_of,
+    uncertain_statement,
+    vacuous,
+)
 from ..records import Advised, Quantities, Quantity, Statement
 from .call import REQUIRED, Argument, Call, Command, Numbers, Route, Text
 from .shared import BITS_OR_D, CLUSTER, PROBLEM_EXAMPLE, UNCERTAIN, message_bits, parameters_not_said

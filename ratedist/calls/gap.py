@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bounds import Interval
 from bounds.limits import contractive_bits, unbiased_bits
 
-from ..model.compressors import limit_rate
+from ..cluster.compressors import limit_rate
 from ..numbers import Vector
 from ..records import Advised, Quantity, Statement
 from .call import REQUIRED, Argument, Call, Coordinates, Route, Specification, Whole

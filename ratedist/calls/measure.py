@@ -11,8 +11,7 @@ import numpy as np
 
 from bounds.claims import Claim, NoClaim, Unbiased
 
-from ..model.compressors import claim_text, limit_rate
-from ..model.sending import as_operator
+from ..cluster.compressors import as_operator, claim_text, limit_rate
 from ..numbers import Vector, refusal
 from ..records import Answer, Answered, Table, number_text, plain
 from .call import REQUIRED, Argument, Call, Command, Specifications, Text, Whole
@@ -256,7 +255,7 @@ class _OfFile(Answered):
 def _run(file: str, operators: list[str] | None, draws: int, seed: int) -> _OfFile:
     from operators import all_operators
 
-    from ..model.tensor_files import read, shown
+    from ..sources.tensor_files import read, shown
 
     content = read(file)
     x = finite_vector(content.vector)

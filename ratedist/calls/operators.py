@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bounds.claims import NoClaim, Unbiased
 
 from .. import numbers
-from ..model.compressors import claim_text, class_limit, operator_of
+from ..cluster.compressors import claim_text, class_limit, operator_of
 from ..numbers import refusal, whole
 from ..records import Answer, Answered, Table, number_text
 from .call import Argument, Call, Command, Number, Route

@@ -21,8 +21,8 @@ from bounds.dynamics.outer import (
 from bounds.frame import frame
 
 from .. import numbers
-from ..model.outer_defaults import DEFAULTS
 from ..numbers import real, refusal, whole
+from ..plans.pretraining import DEFAULTS
 from ..records import Answer, Answered, Table, plain
 from .call import REQUIRED, Argument, Call, Command, Control, Number, Numbers, Route, Text
 

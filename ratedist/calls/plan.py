@@ -10,21 +10,16 @@ from bounds import plan as planner
 from bounds.setting import properties
 
 from .. import numbers
-from ..model.best_rates import best_rates
-from ..model.choosing import WAYS, Asked, Way, choice_of, cost_of_choice
-from ..model.cluster import Cluster, checked_cluster
-from ..model.codec import NUMBERS, Codecs, checked_codecs
-from ..model.codec_advice import with_coding
-from ..model.compressors import compressor_of
-from ..model.constants import Uncertain, not_said, read_constants
-from ..model.estimated_plan import of_estimates
-from ..model.pilot import Pilot
-from ..model.pilot_plan import PilotPlan
-from ..model.pilot_search import plan_of_pilot
-from ..model.planned_problem import CONDITION, problem_of
-from ..model.ranking import Choice, Ranking
-from ..model.travel import DENSE_BITS
+from ..cluster.cluster import Cluster, checked_cluster
+from ..cluster.codec import NUMBERS, Codecs, checked_codecs
+from ..cluster.compressors import compressor_of
+from ..cluster.travel import DENSE_BITS
 from ..numbers import real, refusal, whole
+from ..pilots.pilot import Pilot
+from ..pilots.plan import PilotPlan, plan_of_pilot
+from ..plans.choosing import WAYS, Asked, Way, best_rates, choice_of, cost_of_choice
+from ..plans.problem import CONDITION, Uncertain, not_said, problem_of, read_constants
+from ..plans.ranking import Choice, Ranking, of_estimates, with_coding
 from .call import REQUIRED, Argument, Call, Coding, Command, Control, Measured, Number, Route, Text
 from .call import Specifications as Several
 from .shared import CLUSTER, CLUSTER_EXAMPLE, CODEC_PARTS, MOST_PILOT_BYTES, SETTING, coordinates, with_steps_of

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from .. import numbers
-from ..model.cluster import Cluster, checked_cluster
-from ..model.pilot import Pilot
-from ..model.pilot_timings import LEVEL
-from ..model.prediction_records import Prediction
+from ..cluster.cluster import Cluster, checked_cluster
+from ..pilots.pilot import Pilot
+from ..pilots.prediction import Prediction
+from ..pilots.timings import LEVEL
 from .call import REQUIRED, Argument, Call, Command, Flag, Measured, Number, Route, Text, Workers
 from .call import Specification as One
-from .pilot_example import PILOT_EXAMPLE
+from .pilot import PILOT_EXAMPLE
 from .shared import CLUSTER_PARTS, MOST_PILOT_BYTES, OF_THE_PILOT, with_steps_of
 
 if TYPE_CHECKING:

@@ -12,12 +12,18 @@ from bounds.frame import frame
 from bounds.symbols import Domain
 
 from .. import numbers
-from ..model.cluster import Cluster, checked_cluster
-from ..model.diloco import PUBLISHED, Messages, hidden_settings
-from ..model.nodes import Exchange
-from ..model.pretraining import FLOP_PER_PARAMETER_AND_TOKEN, Round, rounds
-from ..model.scaling_laws import recalled
+from ..cluster.cluster import Cluster, checked_cluster
+from ..cluster.links import Exchange
 from ..numbers import number, read, refusal
+from ..plans.pretraining import (
+    FLOP_PER_PARAMETER_AND_TOKEN,
+    PUBLISHED,
+    Messages,
+    Round,
+    hidden_settings,
+    recalled,
+    rounds,
+)
 from ..records import LABEL, Answer, Answered, Table, plain
 from .call import REQUIRED, Argument, Call, Command, Number, Numbers, Route, Text
 from .shared import CLUSTER, CLUSTER_EXAMPLE

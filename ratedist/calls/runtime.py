@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any, overload
 
 from .. import numbers
-from ..model.cluster import Cluster, Exchange, checked_cluster
-from ..model.evaluation import spread
+from ..cluster.cluster import Cluster, Exchange, checked_cluster
 from ..numbers import read, real
+from ..plans.problem import spread
 from ..records import Quantities, Quantity, Statement
 from .call import REQUIRED, Argument, Call, Command, Numbers, Route, Text
 from .shared import BITS_OR_D, CLUSTER, CLUSTER_EXAMPLE, message_bits, parameters_not_said

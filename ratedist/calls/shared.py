@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..model.travel import DENSE_BITS
+from ..cluster.travel import DENSE_BITS
 from ..numbers import read, refusal, whole
 from .call import MOST_BYTES, REQUIRED, Argument, Control, Names, Number, Numbers, Text, Workers
 
 if TYPE_CHECKING:
-    from ..model.cluster import Cluster
-    from ..model.pilot import Pilot
+    from ..cluster.cluster import Cluster
+    from ..pilots.pilot import Pilot
 
 UNCERTAIN = "a number, an estimate such as 1.2:0.8:2 (value:low:high), or left out: then assumed to be 1"
 CLUSTER_EXAMPLE = {"workers": 16, "bandwidth_bit_per_s": 1e10, "latency_s": 50e-6, "step_s": 0.08}

@@ -17,8 +17,8 @@ from bounds.enclosure import enclose as enclose_expression
 from bounds.inverse import certified_inverse
 from bounds.limits import contractive_bits, unbiased_bits
 
-from ..model.evaluation import catalogue_bound, evaluate_read, readable, require_setting, statement_of
 from ..numbers import Number, Numbers, broadcast_shape, read, refusal
+from ..plans.problem import catalogue_bound, evaluate_read, readable, require_setting, statement_of
 from ..records import Quantities, Quantity, Statement
 from .call import ABSENT, Argument, Call, Command, Route, Sought, Text
 from .shared import SETTING

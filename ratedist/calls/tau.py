@@ -17,11 +17,10 @@ from bounds.tau import TauStar, tau_curved, tau_smooth, tau_straggler
 from bounds.tau import tau_star as published_tau_star
 
 from .. import numbers
-from ..model.cluster import Cluster, checked_cluster
-from ..model.constants import Uncertain, between, read_constants, uncertain_statement
-from ..model.curvature import Curvature, rho_of
-from ..model.tau_result import TauResult, curved_statement, published_statement
+from ..cluster.cluster import Cluster, checked_cluster
 from ..numbers import read, real
+from ..plans.problem import Curvature, Uncertain, between, read_constants, rho_of, uncertain_statement
+from ..plans.tau_result import TauResult, curved_statement, published_statement
 from ..records import Statement
 from .call import REQUIRED, Argument, Call, Command, Control, Number, Route, Text
 from .shared import BITS_OR_D, CLUSTER, PROBLEM_EXAMPLE, UNCERTAIN, message_bits, parameters_not_said

@@ -1,10 +1,10 @@
 """Laws of one gradient coordinate, one per file."""
 
-from .bernoulli_gaussian import BernoulliGaussian as BernoulliGaussian
 from .empirical import Empirical as Empirical
-from .gaussian import Gaussian as Gaussian
-from .generalised_gaussian import GeneralisedGaussian as GeneralisedGaussian
-from .laplace import Laplace as Laplace
+from .laws import BernoulliGaussian as BernoulliGaussian
+from .laws import Gaussian as Gaussian
+from .laws import GeneralisedGaussian as GeneralisedGaussian
+from .laws import Laplace as Laplace
+from .laws import Student as Student
 from .source import Cells as Cells
 from .source import Source as Source
-from .student import Student as Student

@@ -17,8 +17,8 @@ from pages import DOCS
 from test_docstrings import public
 from test_pages import assert_preset_exists
 
-from ratedist.cli import main
-from ratedist.cli.parser import named
+from ratedist.interfaces.cli import main
+from ratedist.interfaces.parser import named
 
 PREAMBLE = """
 import numpy as np, sympy as sp, torch, operators.laws, ratedist, ratedist as rd

@@ -7,7 +7,7 @@ import pytest
 
 import ratedist as rd
 from operators import Identity, outside, parse, specification
-from ratedist.http.calls import answer
+from ratedist.interfaces.http.worker import answer
 
 COIN = '''
 from dataclasses import dataclass
@@ -115,7 +115,7 @@ def test_what_is_no_operator_is_one_sentence(mine, tmp_path, text, words):
 
 
 def test_an_installed_package_announces_operators_and_the_catalogue_says_whose_they_are(package, capsys):
-    from ratedist.cli import main
+    from ratedist.interfaces.cli import main
 
     coin = parse("coin:bias=0.25")
     assert coin == parse(f"{package}:READY")

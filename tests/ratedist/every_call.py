@@ -26,7 +26,7 @@ from bounds.properties import Property
 from ratedist.calls import all_calls
 from ratedist.calls import call as kinds
 from ratedist.calls.call import REQUIRED, Argument
-from ratedist.calls.pilot_example import PILOT_EXAMPLE
+from ratedist.calls.pilot import PILOT_EXAMPLE
 from ratedist.records import Quantity, to_json
 
 LIMIT_S = 60

@@ -9,10 +9,10 @@ import pytest
 
 import ratedist as rd
 from bounds.theorems import pasgd_iterations
-from ratedist.cli import main
+from ratedist.interfaces.cli import main
 from ratedist.records import Answer, Table
 
-from .model.test_pilot_plan import asked_of, flat, noisy, pilot_on, problem
+from .pilots.test_pilot_plan import asked_of, flat, noisy, pilot_on, problem
 
 CALLS = (
     "bits --d 1e9 --omega 1",

@@ -23,8 +23,11 @@ def without_extras(code, *arguments):
     )
 
 
+CLIS = {"ratedist": "ratedist.interfaces.cli", "gpu_validation": "gpu_validation.cli"}
+
+
 def command(package, *arguments):
-    return without_extras(f"from {package}.cli import main\nsys.exit(main(sys.argv[1:]))", *arguments)
+    return without_extras(f"from {CLIS[package]} import main\nsys.exit(main(sys.argv[1:]))", *arguments)
 
 
 def needs(requirement):

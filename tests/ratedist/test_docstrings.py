@@ -14,9 +14,9 @@ MODULES = [
 WITH_EXAMPLES = {
     *(f"ratedist.calls.{name}" for name in ("bits", "solve", "certify", "runtime", "error", "tau", "plan", "check")),
     *(f"ratedist.calls.{name}" for name in ("gap", "operators")),
-    "ratedist.model.cluster",
-    "ratedist.model.codec",
-    "ratedist.model.compressors",
+    "ratedist.cluster.cluster",
+    "ratedist.cluster.codec",
+    "ratedist.cluster.compressors",
 }
 
 

@@ -8,8 +8,8 @@ import pytest
 import ratedist as rd
 from bounds.extras import MissingExtra
 from bounds.frame import frame
-from ratedist.model.pilot import Pilot
-from ratedist.model.pilot_timings import OperatorTrial
+from ratedist.pilots.pilot import Pilot
+from ratedist.pilots.timings import OperatorTrial
 
 
 @pytest.fixture(scope="module")

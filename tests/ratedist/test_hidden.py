@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import ratedist
-from ratedist.cli import main
+from ratedist.interfaces.cli import main
 
 
 def started(folder, *arguments):
@@ -42,7 +42,8 @@ def test_a_command_says_so_in_one_line_and_status_2(package, command, name, tmp_
 
 def test_a_console_script_that_finds_such_a_file_says_so_too(tmp_path):
     (tmp_path / "bounds.py").write_text("pass\n")
-    code = f"import sys; sys.argv[0] = '/any/bin/ratedist'; sys.path.insert(0, {str(tmp_path)!r}); import ratedist.cli"
+    code = f"import sys; sys.argv[0] = '/any/bin/ratedist'; sys.path.insert(0, {str(tmp_path)!r})"
+    code += "; import ratedist.interfaces.cli"
     done = run(tmp_path, code)
     assert done.returncode == 2
     (words,) = done.stderr.splitlines()

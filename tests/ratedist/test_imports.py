@@ -33,7 +33,7 @@ def test_public_names_exist():
 
 def test_help_loads_nothing():
     code = (
-        "from ratedist.cli import main\n"
+        "from ratedist.interfaces.cli import main\n"
         "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
         "import sys; sys.stdout.write(chr(10) + 'loaded: ')"
     )
@@ -57,7 +57,7 @@ def test_help_lists_every_command_in_the_words_of_its_call():
 
 def test_a_call_that_python_makes_first_is_a_command_too():
     code = (
-        "import ratedist as rd\nfrom ratedist.cli import main\n"
+        "import ratedist as rd\nfrom ratedist.interfaces.cli import main\n"
         "rd.runtime(rd.Cluster(workers=2), tau=2, bits=0)\n"
         "main(['runtime', '--workers', '2', '--tau', '2', '--bits', '0', '--json'])"
     )

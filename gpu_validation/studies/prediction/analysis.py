@@ -12,9 +12,9 @@ import numpy as np
 from bounds.estimate import Estimate
 from bounds.interval import Interval
 from operators import Feedback
-from ratedist.model.pilot import Pilot
-from ratedist.model.pilot_choice import ranking_number
-from ratedist.model.rhythm import Rhythm
+from ratedist.pilots.pilot import Pilot
+from ratedist.pilots.plan import ranking_number
+from ratedist.plans.run import Rhythm
 
 from ...records.storage import Record
 from ...verdicts.intervals import Median, median_of

@@ -13,7 +13,7 @@ import torch
 
 from bounds.runtime import Constant
 from operators import Key
-from ratedist.model.pilot import Pilot
+from ratedist.pilots.pilot import Pilot
 
 from ...distributed.launch import RankContext, run_ranks
 from ...measurement.spec import TrainingRun

@@ -12,7 +12,7 @@ import torch
 
 from bounds.runtime import Communication, Ring, RingGather, RuntimeModel, ShiftedExponential, TwoShotRing
 from operators import Key
-from ratedist.model.pilot import Pilot
+from ratedist.pilots.pilot import Pilot
 
 from ...distributed.tensors import flat, floating_tensors
 from ...local_sgd.clock import Clock, SimulatedClock, Synchronisation

@@ -5,7 +5,7 @@ import torch
 
 from gpu_validation.piloting import coding
 from operators import Identity
-from ratedist.model.codec import lengths_of
+from ratedist.cluster.codec import lengths_of
 
 from ..ranks import in_ranks
 

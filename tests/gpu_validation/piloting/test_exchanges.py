@@ -11,9 +11,9 @@ from gpu_validation import pilot, run_ranks
 from gpu_validation.distributed.collectives import ProcessTransport
 from gpu_validation.piloting.exchanges import ROUNDS, timed_exchanges
 from operators import Key
-from ratedist.model.pilot import Pilot
-from ratedist.model.pilot_timings import ALL, ExchangeTimings, LinkTimings
-from ratedist.model.rhythm import Rhythm
+from ratedist.pilots.pilot import Pilot
+from ratedist.pilots.timings import ALL, ExchangeTimings, LinkTimings
+from ratedist.plans.run import Rhythm
 
 D = 300
 GIVEN = {"moments": 2, "taus": (1, 2), "operators": ["qsgd:4", "scaled_sign"], "most_bytes": 1 << 12}

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from gpu_validation import pilot
 from gpu_validation.piloting.pilot import passes
-from ratedist.cli import main
+from ratedist.interfaces.cli import main
 
 QUICK = {"operators": ["scaled_sign"], "taus": (1, 2), "moments": 2}
 ROUNDS = QUICK | {"rounds": 2, "round_taus": (1, 2)}

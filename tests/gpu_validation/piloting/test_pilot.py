@@ -16,8 +16,8 @@ import ratedist as rd
 from gpu_validation import pilot, run_ranks
 from gpu_validation.piloting.own_training import again_and_again
 from operators import ErrorFeedback, Key, ScaledSign
-from ratedist.cli import main
-from ratedist.model.pilot_timings import ALL, BETWEEN, INSIDE, LinkTimings
+from ratedist.interfaces.cli import main
+from ratedist.pilots.timings import ALL, BETWEEN, INSIDE, LinkTimings
 
 D, ETA, L = 30, 0.1, 2.0
 QUICK = {"operators": ["scaled_sign"], "taus": (1, 2, 4), "moments": 3}

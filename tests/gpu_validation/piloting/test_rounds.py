@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from gpu_validation import pilot, run_ranks
-from ratedist.model.pilot import Pilot
+from ratedist.pilots.pilot import Pilot
 
 ETA, D, M = 0.1, 6, 2
 CURVED = np.array([[1.0, 0.5, 2.0, 0.2, 1.5, 1.0], [0.3, 2.0, 1.0, 1.0, 0.1, 0.7]])

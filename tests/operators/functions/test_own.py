@@ -8,7 +8,7 @@ import ratedist as rd
 from bounds.claims import StrictlyContractive, Unbiased
 from operators import QSGD, CorruptMessage, Key, Message, specification
 from operators.laws import Budget, check
-from ratedist.model.sending import as_operator
+from ratedist.cluster.compressors import as_operator
 
 X = np.array([3.0, -1.0, 0.5, 0.25], np.float32)
 

@@ -11,9 +11,9 @@ import ratedist
 from ratedist import calls
 from ratedist.calls import all_calls, call_of
 from ratedist.calls.shared import CLUSTER_PARTS
-from ratedist.cli import main
-from ratedist.http.app import create_app
-from ratedist.http.pool import Pool
+from ratedist.interfaces.cli import main
+from ratedist.interfaces.http.app import create_app
+from ratedist.interfaces.http.worker import Pool
 
 DOUBLE = """
 from ratedist.calls.call import REQUIRED, Argument, Call, Command, Number, Route

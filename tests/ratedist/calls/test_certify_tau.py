@@ -6,7 +6,7 @@ import pytest
 
 import ratedist as rd
 from ratedist.calls import call_of
-from ratedist.cli import main
+from ratedist.interfaces.cli import main
 from ratedist.records import to_json
 
 NOISY = {"gap": 1, "delay_s": 10, "eta": 0.05, "sigma2": 1, "time_s": 1e4, "workers": 4}

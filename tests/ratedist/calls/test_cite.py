@@ -7,7 +7,7 @@ import pytest
 
 import ratedist as rd
 from bounds import all_bounds
-from ratedist.cli import main
+from ratedist.interfaces.cli import main
 
 
 def test_each_theorem_and_the_package_once():

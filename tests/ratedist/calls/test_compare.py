@@ -11,7 +11,7 @@ import pytest
 
 import ratedist as rd
 from operators import ScaledSign, for_bits, specification
-from ratedist.cli import main
+from ratedist.interfaces.cli import main
 
 X = np.random.default_rng(0).standard_normal(4096).astype(np.float32)
 

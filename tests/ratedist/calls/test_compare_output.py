@@ -9,8 +9,8 @@ import pytest
 
 import ratedist as rd
 from ratedist.calls.compare import require_writable
-from ratedist.cli import main
 from ratedist.drawing import label_of
+from ratedist.interfaces.cli import main
 
 X = np.random.default_rng(0).standard_normal(64)
 NAMES = ("$x$", "a$b", "$\\frac{1$", "a\nb", "_hidden", "=1+2", "-cost", "100 %", "a_b^c~d#e{f}", "back\\slash")

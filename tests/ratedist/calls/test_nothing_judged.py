@@ -6,7 +6,7 @@ import pytest
 
 import ratedist as rd
 from bounds.claims import Contractive, NoClaim
-from ratedist.cli import main
+from ratedist.interfaces.cli import main
 
 MODULE = "def halve(x):\n    return 0.5 * x\n"
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import ratedist as rd
 from bounds.dynamics.outer import OuterStep, Workers, best_outer, eigenvalues, second_moments, worst_factor
 from bounds.dynamics.outer.merge import RULES
-from ratedist.cli import main
+from ratedist.interfaces.cli import main
 from ratedist.records import to_json
 
 POINT = {"eta": 1, "tau": 10, "L": 1, "mu": 0.001}

@@ -9,7 +9,7 @@ from bounds import Interval, all_bounds
 from bounds.estimate import Estimate
 from bounds.theorems import diana_distance
 from operators import parse, parse_summed, specification
-from ratedist.model.cluster import TOPOLOGIES
+from ratedist.cluster.cluster import TOPOLOGIES
 
 CLUSTER = rd.Cluster(workers=16, bandwidth_bit_per_s=1e10, latency_s=50e-6, step_s=0.08, compute="exponential")
 ASKED = ["topk:0.01", "tcdq:omega=1", "qsgd:4", "identity", "signsgd"]

@@ -6,8 +6,8 @@ import math
 import pytest
 
 import ratedist as rd
-from ratedist.cli import main
-from ratedist.model.scaling_laws import LAWS
+from ratedist.interfaces.cli import main
+from ratedist.plans.pretraining import LAWS
 from ratedist.records import to_json
 
 N, TOKENS = 8e9, 4096

@@ -3,7 +3,7 @@
 import pytest
 
 import ratedist as rd
-from ratedist.cli import main
+from ratedist.interfaces.cli import main
 
 CLUSTER = rd.Cluster(workers=4, step_s=0.1, compute="constant")
 SMOOTH = {"L": 1, "sigma2": 1, "gap": 1}

@@ -7,8 +7,8 @@ import pytest
 
 import ratedist as rd
 from ratedist.calls import all_calls
-from ratedist.cli import main
-from ratedist.model.compressors import limit_rate
+from ratedist.cluster.compressors import limit_rate
+from ratedist.interfaces.cli import main
 
 PROBLEM = {"L": 1, "sigma2": 1, "gap": 1, "eta": 0.05}
 CLUSTER = rd.Cluster(workers=4, step_s=1, latency_s=1, compute="constant")

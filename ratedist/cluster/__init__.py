@@ -1,0 +1,1 @@
+"""Cluster, links and codecs: seconds of local steps and averagings."""

@@ -1,0 +1,1 @@
+"""The calculator on the command line, over HTTP and as a page."""

@@ -1,0 +1,78 @@
+"""The command line ``ratedist``: the calculator's calls, as tables or as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..records import Answer
+
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # vectors here are short; set before torch is imported
+
+
+OK, FAILED, USAGE, CRASHED, INTERRUPTED = 0, 1, 2, 3, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status.
+
+    0 done, 1 a check failed or nothing is feasible, 2 usage, 3 a fault of ratedist, 130 Ctrl-C.
+    """
+    try:
+        return _carry_out(list(sys.argv[1:] if arguments is None else arguments))
+    except KeyboardInterrupt:  # whenever it comes, while something is imported too
+        sys.stderr.write("ratedist: interrupted\n")
+        return INTERRUPTED
+
+
+def _carry_out(words: Sequence[str]) -> int:
+    from .parser import build, keywords_of, named
+
+    parser = build(words[0] if words else "")
+    options, rest = parser.parse_known_args(words)
+    call = named(options.command)
+    assert call is not None
+    assert call.command is not None
+    command = call.command
+    if rest and not command.takes_symbols:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    try:
+        result = command.run(**keywords_of(command, options, rest))
+        if options.json:
+            from ..records import to_json
+
+            sys.stdout.write(json.dumps(to_json(command.record(result)), allow_nan=False, indent=2) + "\n")
+        elif (shown := command.show(result)) is not None:
+            _print(shown, explain=options.explain)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has seen enough, as in ratedist operators | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except (ValueError, OSError, ImportError) as error:
+        return _said(options.command, _sentence(error), USAGE)
+    except Exception as error:
+        fault = f"a fault of ratedist, not of the command ({type(error).__name__}: {error}): report it"
+        return _said(options.command, fault, CRASHED)
+    return OK if command.ok(result) else FAILED
+
+
+def _said(command: str, sentence: str, status: int) -> int:
+    sys.stderr.write(f"ratedist {command}: {' '.join(sentence.split())}\n")
+    return status
+
+
+def _sentence(error: Exception) -> str:
+    """Return what to say of bad input; of a missing library, which extra brings it."""
+    from bounds.extras import missing_extra
+
+    return str(missing_extra(error, "this command") or error)
+
+
+def _print(shown: Answer | str, *, explain: bool) -> None:
+    text = shown if isinstance(shown, str) else shown.explain() if explain else shown.text()
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")

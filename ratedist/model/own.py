@@ -1,4 +1,0 @@
-"""A compressor of one's own, for those who call ratedist alone."""
-
-from operators.functions.own import Own as Own
-from operators.functions.own import own as own

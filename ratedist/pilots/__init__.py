@@ -1,0 +1,1 @@
+"""Pilot runs: their record, the progress and predictions computed from it, and plans."""

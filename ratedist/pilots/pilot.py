@@ -1,0 +1,640 @@
+"""The record of a pilot run as a file of plain JSON: read, checked, and asked by plans."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from bounds.estimate import Estimate, NoiseScale, mean_estimate, noise_scale
+from bounds.frame import frame
+from bounds.runtime import Empirical
+
+from ..cluster.cluster import Cluster, checked_cluster
+from ..cluster.codec import Codec
+from ..cluster.compressors import operator_of
+from ..cluster.links import Link
+from ..numbers import Number
+from ..plans.run import Rhythm, rhythm_of
+from ..records import LABEL, Answer, Answered, Table
+from .prediction import Prediction, Predictor, Sent, StepSeconds
+from .progress import LocalPath, RoundTrials, gradient2_of, part_of
+from .timings import ALL, LEVEL, ExchangeTimings, LinkTimings, OperatorTrial, cluster_of, timed_on
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from operators import Operator
+
+
+# -- reading -------------------------------------------------------------------------------------------
+
+VERSION = 2
+READ = (1, 2)  # the first had no trial rounds
+LARGEST_FILE = 10**8
+FLAT = ("losses", "small_norms2", "large_norms2", "taus")
+ROWS = ("step_s", "survival", "secants", "falls", "bends", "backward_s")
+
+PilotT = TypeVar("PilotT")
+
+
+def stated_in(path: str | Path) -> Any:
+    """Return the plain values that a file holds.
+
+    Parameters
+    ----------
+    path : str or Path
+        That ``gpu_validation.pilot`` has written.
+
+    Raises
+    ------
+    ValueError
+        For a file that is missing, too large, or no JSON.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise ValueError(f"{path} is no file: give the path that gpu_validation.pilot(path=) has written")
+    if file.stat().st_size > LARGEST_FILE:
+        raise ValueError(f"a pilot must be a file below {LARGEST_FILE} bytes; {path} has {file.stat().st_size}")
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is no JSON ({error}): make a new pilot") from None
+
+
+def made_of(stated: Any, where: str, make: Callable[..., PilotT]) -> PilotT:
+    """Return the pilot that plain values state.
+
+    Parameters
+    ----------
+    stated : object
+        Plain values.
+    where : str
+        Where they come from, for the error.
+    make : callable
+        From the fields by their names to the pilot.
+
+    Raises
+    ------
+    ValueError
+        For another version, and what is no pilot.
+    """
+    version = stated.get("version") if isinstance(stated, dict) else None
+    if version not in READ:
+        versions = " or ".join(map(str, READ))
+        raise ValueError(f"{where} is no pilot of version {versions}; got version {version}: make a new one")
+    try:
+        rows = {name: tuple(map(tuple, stated[name])) for name in ROWS if name in stated}
+        flat = {name: tuple(stated[name]) for name in FLAT}
+        trials = tuple(
+            OperatorTrial(**_tuples(each) | {"codec": Codec(**each["codec"])}) for each in stated["operators"]
+        )
+        links = tuple(LinkTimings(**_tuples(each)) for each in stated["links"])
+        tried = stated.get("rounds")
+        rounds = None if tried is None else RoundTrials.from_dict(tried)
+        timed = tuple(ExchangeTimings(**_tuples(each)) for each in stated.get("exchanges", ()))
+        parts = {"operators": trials, "links": links, "rounds": rounds, "exchanges": timed}
+        return make(**stated | rows | flat | parts)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{where} is no pilot ({type(error).__name__}: {error}): make a new one") from None
+
+
+def _tuples(stated: Any) -> dict[str, Any]:
+    """Return the values of a record with its lists as tuples."""
+    return {name: tuple(v) if isinstance(v, Sequence) and not isinstance(v, str) else v for name, v in stated.items()}
+
+
+# -- the pilot -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Pilot(Answered):
+    """What some steps of a training run told; all raw numbers, from which the estimates are made.
+
+    Parameters
+    ----------
+    d : int
+        Trained parameters.
+    ranks : int
+        That took part.
+    device : str
+        Where the model was.
+    threads : int
+        Of torch, on each rank.
+    step_s : tuple of tuple of float, seconds
+        Of one optimizer step with its batch, shape (ranks, n).
+    losses : tuple of float
+        Of rank 0's steps, shape (n,).
+    small_norms2 : tuple of float
+        ``|g|^2`` of single batches, shape (k,).
+    large_norms2 : tuple of float
+        ``|g|^2`` of the mean of two, at the same points, shape (k,).
+    taus : tuple of int
+        Local steps after which a gradient was taken again, shape (p,).
+    survival : tuple of tuple of float
+        <g', g>/<g, g> of a batch's gradient g' after that many steps, one row a moment, shape (q, p).
+    secants : tuple of tuple of float
+        ``|g' - g|/|x' - x|`` over the same steps, shape (q, p).
+    operators : tuple of OperatorTrial
+        By specification.
+    links : tuple of LinkTimings
+        Empty for a single process.
+    memory_bytes : int
+        Most that rank 0's process held, on its device.
+    version : int, optional
+        Of the file's form.
+    falls : tuple of tuple of float, optional
+        ``<g, x - x'>`` over the same steps, g of two batches together, shape (q, p); without it there is no prediction.
+    bends : tuple of tuple of float, optional
+        ``<g - g', x - x'>`` over the same steps, g and g' of one batch, shape (q, p).
+    rounds : RoundTrials or None, optional
+        What rounds of every choice have gained; None where none were tried.
+    exchanges : tuple of ExchangeTimings, optional
+        Whole averagings by the ranks; empty for a single process.
+    backward_s : tuple of tuple of float, seconds, optional
+        Of the backward passes of the steps of ``step_s``, shape (ranks, n).
+    sums_at_once : int, optional
+        How many sums the ranks' group makes at the same time.
+    passes : int, optional
+        What the pilot cost a worker, in forward and backward passes; 0 if it is not known.
+    steps : int, optional
+        Of the whole training; 0 if they are not known.
+    """
+
+    d: int
+    ranks: int
+    device: str
+    threads: int
+    step_s: tuple[tuple[float, ...], ...]
+    losses: tuple[float, ...]
+    small_norms2: tuple[float, ...]
+    large_norms2: tuple[float, ...]
+    taus: tuple[int, ...]
+    survival: tuple[tuple[float, ...], ...]
+    secants: tuple[tuple[float, ...], ...]
+    operators: tuple[OperatorTrial, ...]
+    links: tuple[LinkTimings, ...]
+    memory_bytes: int
+    version: int = VERSION
+    falls: tuple[tuple[float, ...], ...] = ()
+    bends: tuple[tuple[float, ...], ...] = ()
+    rounds: RoundTrials | None = None
+    exchanges: tuple[ExchangeTimings, ...] = ()
+    backward_s: tuple[tuple[float, ...], ...] = ()
+    sums_at_once: int = 1
+    passes: int = 0
+    steps: int = 0
+
+    # -- estimates ---------------------------------------------------------------------------------------
+    def step(self, level: float = LEVEL) -> Estimate:
+        """Return mean seconds of a step, over the ranks' means where there are several.
+
+        Parameters
+        ----------
+        level : float, optional
+            Confidence of the interval.
+        """
+        means = [sum(each) / len(each) for each in self.step_s]
+        return mean_estimate(means if len(means) > 1 else self.step_s[0], level, lower=0.0)
+
+    def backward_share(self) -> float | None:
+        """Return the backward passes' seconds over those of all steps, None where they were not timed."""
+        spent_s = sum(map(sum, self.backward_s))
+        return min(spent_s / sum(map(sum, self.step_s)), 1.0) if spent_s else None
+
+    def noise(self) -> NoiseScale:
+        """Return variance of a batch's gradient, squared norm of the mean gradient, and their ratio, in batches."""
+        return noise_scale(self.small_norms2, self.large_norms2, small=1, large=2, level=LEVEL)
+
+    def survives(self) -> list[Estimate]:
+        """Return what share of a gradient is left after each of ``taus``, over the moments."""
+        return [mean_estimate(column, LEVEL) for column in zip(*self.survival, strict=True)]
+
+    def curvature(self) -> float:
+        """Return the largest secant: a lower bound of L along the path that was gone."""
+        return max(max(row) for row in self.secants)
+
+    def link(self, level: str = ALL) -> Link:
+        """Return a measured link.
+
+        Parameters
+        ----------
+        level : str, optional
+            "all ranks", "inside a node" or "between nodes".
+
+        Raises
+        ------
+        ValueError
+            If it was not measured.
+        """
+        for timings in self.links:
+            if timings.level == level:
+                return timings.link()
+        measured = ", ".join(timings.level for timings in self.links) or "none, for one process sends nothing"
+        raise ValueError(f"no link {level} was measured; got {measured}: give the link to the cluster yourself")
+
+    # -- for a plan --------------------------------------------------------------------------------------
+    def law(self) -> Empirical:
+        """Return the law of a step's seconds: that of the samples, all ranks together."""
+        return Empirical(second for each in self.step_s for second in each)
+
+    def cluster(self, **shape: Any) -> Cluster:
+        """Return a cluster of such workers: the measured law of a step, and the measured links where none are given.
+
+        Parameters
+        ----------
+        **shape
+            Fields of ``Cluster``: ``workers``, or ``nodes`` and ``gpus_per_node``, and whatever is to be different.
+
+        Notes
+        -----
+        The law is that of the samples, all ranks together: its slowest of many more workers than samples is too fast.
+        Where the links are the measured ones, so are the sums that a group makes at once.
+        """
+        steps = {"compute": self.law(), "backward_share": self.backward_share()}
+        return cluster_of(shape, steps, self.link, self.sums_at_once)
+
+    def codecs(self) -> dict[str, Codec]:
+        """Return what ``rd.plan(codec=)`` takes."""
+        return {trial.operator: trial.codec for trial in self.operators}
+
+    def predict(
+        self,
+        cluster: Cluster,
+        *,
+        operator: str | Operator | None = None,
+        exchange: str = "gather",
+        tau: Number = 1,
+        overlap: bool = False,
+        parts: Number = 1,
+        in_flight: Number | None = None,
+        buckets: Number = 1,
+        level: float = LEVEL,
+        steps: int | None = None,
+    ) -> Prediction:
+        """Predict seconds and progress of a step on a cluster, against synchronous uncompressed training on it.
+
+        Parameters
+        ----------
+        cluster : Cluster
+            Workers and links, such as ``pilot.cluster(workers=64)``; each worker has a batch as long as the pilot's.
+        operator : str or Operator or None, optional
+            One that the pilot has tried; None sends binary32, summed on its way.
+        exchange : {"gather", "two_shot", "node_gather", "node_two_shot"}, optional
+            How compressed messages travel.
+        tau : int, optional
+            Local steps between two averages, at most as many as the pilot has looked at.
+        overlap : bool, optional
+            Whether averages travel while the workers go on.
+        parts : int, optional
+            Fragments of the model, sent one after the other, every tau/parts steps; with overlap.
+        in_flight : int or None, optional
+            Steps made while a message travels; None: all tau/parts between two messages.  With overlap.
+        buckets : int, optional
+            Messages of a gradient, all but the last sent during the backward pass; at tau = 1, without overlap.
+        level : float, optional
+            Confidence of the intervals, 0 < level < 1.
+        steps : int or None, optional
+            Synchronous steps to the loss, by which what arrives late once is shared out; None leaves it out.
+
+        Raises
+        ------
+        ValueError
+            For bad arguments, an operator that was not tried, and a pilot without falls and bends.
+
+        Notes
+        -----
+        The same learning rate on both sides; synchronous training sends its gradient during the backward pass where
+        that is sooner.  ``docs/concepts/prediction.md`` derives the model; what it leaves out is said in ``unknown``,
+        and no interval covers it.
+        """
+        rhythm = rhythm_of(tau=tau, overlap=overlap, parts=parts, in_flight=in_flight, buckets=buckets)
+        predictor = self.predictor(cluster, level, steps)
+        sent = None if operator is None else self.sent(operator, level)
+        return predictor.predict(sent, exchange, rhythm)
+
+    def predictor(
+        self, cluster: Cluster, level: float = LEVEL, steps: int | None = None, *, baseline: Rhythm | None = None
+    ) -> Predictor:
+        """Return what predicts any choice on a cluster.
+
+        Parameters
+        ----------
+        cluster : Cluster
+            Workers and links.
+        level : float, optional
+            Confidence of the intervals, 0 < level < 1.
+        steps : int or None, optional
+            Synchronous steps to the loss.
+        baseline : Rhythm or None, optional
+            When synchronous training averages; None: waiting, or in DistributedDataParallel's buckets during the
+            backward pass where that is sooner.
+
+        Raises
+        ------
+        ValueError
+            For no cluster, another level, and a pilot without falls and bends.
+        """
+        if not 0 < level < 1:
+            raise ValueError(f"level must satisfy 0 < level < 1; got {level}: 0.95 is usual")
+        if not (self.falls and self.bends):
+            raise ValueError("a prediction needs what a path fell and bent, which this pilot lacks: make a new pilot")
+        moments = len(self.survival)
+        energies = np.array(self.small_norms2[:moments])[:, None]
+        drops = energies * (1 - np.array(self.survival))
+        gradient2 = gradient2_of(self.small_norms2, self.large_norms2, moments)
+        path = LocalPath(self.taus, np.array(self.falls), np.array(self.bends), drops, gradient2, level)
+        timed = timed_on(checked_cluster(cluster), self.exchanges, self.ranks, self.link)
+        clock = StepSeconds(self.step(part_of(level)), cluster, self.d, level, timed, baseline)
+        return Predictor(path, clock, self.rounds, steps or self.steps or None)
+
+    def then(self, later: Pilot) -> Pilot:
+        """Return this pilot with the trial rounds of a later one beside its own, each for an equal part of a training.
+
+        Parameters
+        ----------
+        later : Pilot
+            Of the same training at a later moment, with the same choices.
+
+        Raises
+        ------
+        ValueError
+            Where one of them has no trial rounds, or not the same.
+        """
+        if self.rounds is None or later.rounds is None:
+            raise ValueError("a later pilot adds its trial rounds; got a pilot without: make both with rounds >= 2")
+        return replace(self, rounds=self.rounds.then(later.rounds), passes=self.passes + later.passes)
+
+    def sent(self, operator: str | Operator, level: float = LEVEL) -> Sent:
+        """Return messages of an operator as they were measured.
+
+        Parameters
+        ----------
+        operator : str or Operator
+            One that the pilot has tried.
+        level : float, optional
+            Confidence of a prediction's intervals, of which its error's is a part.
+
+        Raises
+        ------
+        ValueError
+            For any other.
+        """
+        from operators import specification
+
+        name = specification(operator_of(operator))
+        for trial in self.operators:
+            if trial.operator == name:
+                bits, residual = sum(trial.bits) / len(trial.bits), max(trial.residuals, default=None)
+                return Sent(name, mean_estimate(trial.nmse, part_of(level), lower=0.0), bits, residual, trial.codec)
+        tried = ", ".join(trial.operator for trial in self.operators) or "none"
+        raise ValueError(
+            f"operator must be one that the pilot has tried; got {name}, tried: {tried}: make a pilot with it"
+        )
+
+    def repeated(self, times: int) -> Pilot:
+        """Return the pilot that would have seen the same moments so often: how intervals shrink with more moments.
+
+        Parameters
+        ----------
+        times : int
+            How often, >= 1.
+        """
+        by_rank = len(self.survival)
+        rows: dict[str, Any] = {name: getattr(self, name) * times for name in ("survival", "secants", "falls", "bends")}
+        norms: dict[str, Any] = {
+            name: tuple(np.tile(np.reshape(getattr(self, name), (-1, by_rank)), times).ravel().tolist())
+            for name in ("small_norms2", "large_norms2")
+        }
+        trials = tuple(replace(trial, bits=trial.bits * times, nmse=trial.nmse * times) for trial in self.operators)
+        tried = None if self.rounds is None else self.rounds.repeated(times)
+        return replace(self, operators=trials, rounds=tried, **rows, **norms)
+
+    def answer(self) -> Answer:
+        """Return what was measured: steps, noise, gradients, links and operators."""
+        rows = []
+        for trial in self.operators:
+            bits, nmse = (sum(each) / len(each) for each in (trial.bits, trial.nmse))
+            residual = f"{max(trial.residuals):.3g}" if trial.residuals else ""
+            seconds = (trial.codec.encode_s_per_coordinate, trial.codec.decode_s_per_coordinate)
+            coded = (f"{each * 1e9:.3g}" for each in seconds)
+            rows.append((trial.operator, f"{bits:.4g}", f"{nmse:.4g}", residual, *coded))
+        noise, step = self.noise(), self.step()
+        left = [f"{kept.value:.3f} after {tau}" for tau, kept in zip(self.taus, self.survives(), strict=True)]
+        facts = {
+            "noise scale": f"{_estimated(noise.scale)} batches: variance of a gradient over its squared mean",
+            "gradient left": f"{', '.join(left[:1] + left[1:][-1:])} local steps (same batch)",
+            "curvature": f"at least {self.curvature():.4g} for the losses of single batches, on the path",
+            "machine": f"{self.device}, {self.threads} threads, {self.ranks} ranks",
+            "pilot": cost_text(self.passes, self.steps),
+            "memory": f"{self.memory_bytes / 2**20:.0f} MiB",
+        }
+        facts |= {f"link {timings.level}"[:LABEL]: _link_text(timings) for timings in self.links}
+        columns = ("compressor", "bits", "NMSE", "residual", "encode [ns]", "decode [ns]")
+        note = "per coordinate; residual: largest that error feedback carries, over the gradient's norm"
+        return Answer(
+            f"A step takes {_estimated(step)} s; {self.d} trained parameters.",
+            facts,
+            (Table(columns, tuple(rows), note=note),),
+            follow_up="ratedist plan --pilot FILE --workers 64",
+            evidence={"gradient left": left},
+        )
+
+    def to_frame(self) -> DataFrame:
+        """Return one row an operator and gradient: bits a coordinate, and nmse."""
+        return frame(
+            [
+                {"operator": trial.operator, "moment": moment, "bits": bits, "nmse": nmse}
+                for trial in self.operators
+                for moment, (bits, nmse) in enumerate(zip(trial.bits, trial.nmse, strict=True))
+            ]
+        )
+
+    # -- file --------------------------------------------------------------------------------------------
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, stated: Any, *, where: str = "the pilot") -> Pilot:
+        """Return the pilot that ``to_dict`` has written.
+
+        Parameters
+        ----------
+        stated : object
+            Plain values.
+        where : str, optional
+            Where they come from, for the error.
+
+        Raises
+        ------
+        ValueError
+            For another version, and what is no pilot.
+        """
+        return made_of(stated, where, cls)
+
+    @classmethod
+    def read(cls, path: str | Path) -> Pilot:
+        """Return the pilot in a file.
+
+        Parameters
+        ----------
+        path : str or Path
+            That ``gpu_validation.pilot`` has written.
+
+        Raises
+        ------
+        ValueError
+            For a file that is missing, too large, no JSON, or no pilot.
+        """
+        return cls.from_dict(stated_in(path), where=str(path))
+
+
+def _estimated(estimate: Estimate) -> str:
+    ends = f"{estimate.interval.lo:.4g} to {estimate.interval.hi:.4g}"
+    return f"{estimate.value:.4g} ({estimate.level:.0%}: {ends})"
+
+
+def _link_text(timings: LinkTimings) -> str:
+    try:
+        return f"{timings.link().in_words()}, {timings.ranks} ranks"
+    except ValueError as error:
+        return str(error)
+
+
+def cost_text(passes: int, steps: int) -> str:
+    """Return what a pilot cost a worker, with its share of the training's steps; "" if it is not known.
+
+    Parameters
+    ----------
+    passes : int
+        Forward and backward passes.
+    steps : int
+        Of the whole training; 0 if they are not known.
+    """
+    share = f", {passes / steps:.1%} of {steps} steps" if steps else ""
+    return f"cost {passes} passes a worker{share}" if passes else ""
+
+
+# -- checks of a pilot from outside --------------------------------------------------------------------
+
+MOST_OPERATORS = 32
+MOST_MOMENTS = 4096
+MOST_RANKS = 1024
+MOST_TAUS = 32
+MOST_TAU = 4096
+MOST_D = 10**12
+LARGEST, SMALLEST = 1e30, 1e-30  # products of squares of what is not 0 stay finite
+MOST_CHARACTERS = 64
+OPTIONAL = ("falls", "bends")  # without them a prediction is refused in its own words
+
+
+def pilot_of_record(stated: Any) -> Pilot:
+    """Return the pilot that a record states, whose numbers fit together.
+
+    Parameters
+    ----------
+    stated : object
+        Plain values, as ``Pilot.to_dict`` returns them.
+
+    Raises
+    ------
+    ValueError
+        For another version, for what is no pilot, and for numbers that no pilot measures.
+    """
+    pilot = Pilot.from_dict(stated)
+    whole = {"d": (pilot.d, MOST_D), "ranks": (pilot.ranks, MOST_RANKS), "threads": (pilot.threads, MOST_D)}
+    for name, (value, most) in whole.items():
+        _require(_is_whole(value) and 1 <= value <= most, name, f"an integer from 1 to {most}", value)
+    _require(isinstance(pilot.device, str), "device", "a text", pilot.device)
+    _require(_is_number(pilot.memory_bytes) and pilot.memory_bytes >= 0, "memory_bytes", "bytes", pilot.memory_bytes)
+    _require(len(pilot.step_s) == pilot.ranks, "step_s", f"a row for each of {pilot.ranks} ranks", len(pilot.step_s))
+    for row in pilot.step_s:
+        _check_numbers("step_s", row, least=0.0, count=len(pilot.step_s[0]))
+        _require(sum(row) > 0, "step_s", "seconds above 0", list(row))
+    if pilot.backward_s:
+        _require(len(pilot.backward_s) == pilot.ranks, "backward_s", f"{pilot.ranks} rows", len(pilot.backward_s))
+    for row in pilot.backward_s:
+        _check_numbers("backward_s", row, least=0.0, count=len(pilot.step_s[0]))
+    once = pilot.sums_at_once
+    _require(_is_whole(once) and 1 <= once <= MOST_RANKS, "sums_at_once", f"an integer from 1 to {MOST_RANKS}", once)
+    for name in ("passes", "steps"):
+        value = getattr(pilot, name)
+        _require(_is_whole(value) and 0 <= value <= MOST_D, name, f"an integer from 0 to {MOST_D}", value)
+    _check_path(pilot)
+    _check_operators(pilot)
+    for timings in pilot.links:
+        _require(isinstance(timings.level, str), "links", "levels by name", timings.level)
+        _require(_is_whole(timings.ranks) and timings.ranks >= 2, "links", "two ranks or more", timings.ranks)
+        _check_numbers("links", timings.payload_bytes, least=0.0)
+        _check_numbers("links", timings.seconds, least=0.0, count=len(timings.payload_bytes))
+    return pilot
+
+
+def _check_path(pilot: Pilot) -> None:
+    taus, moments = pilot.taus, len(pilot.survival)
+    _require(
+        1 <= len(taus) <= MOST_TAUS
+        and all(_is_whole(tau) and 1 <= tau <= MOST_TAU for tau in taus)
+        and all(before < after for before, after in pairwise(taus)),
+        "taus",
+        f"up to {MOST_TAUS} rising integers from 1 to {MOST_TAU}",
+        list(taus),
+    )
+    _require(2 <= moments <= MOST_MOMENTS, "survival", f"2 to {MOST_MOMENTS} moments", moments)
+    for name in ("survival", "secants", "falls", "bends"):
+        rows = getattr(pilot, name)
+        if name in OPTIONAL and not rows:
+            continue
+        _require(len(rows) == moments, name, f"a row for each of {moments} moments", len(rows))
+        for row in rows:
+            _check_numbers(name, row, count=len(taus))
+    expected = pilot.ranks * moments
+    for name in ("small_norms2", "large_norms2"):
+        _check_numbers(name, getattr(pilot, name), least=0.0, count=expected)
+    _require(min(pilot.small_norms2) > 0, "small_norms2", "squares above 0", min(pilot.small_norms2))
+    _check_numbers("losses", pilot.losses)
+
+
+def _check_operators(pilot: Pilot) -> None:
+    trials = pilot.operators
+    _require(len(trials) <= MOST_OPERATORS, "operators", f"at most {MOST_OPERATORS} trials", len(trials))
+    for trial in trials:
+        _require(isinstance(trial.operator, str), "operators", "specifications", trial.operator)
+        _require(isinstance(trial.codec.source, str), "codec", "a source in words", trial.codec.source)
+        _check_numbers("bits", trial.bits, least=0.0)
+        count = len(trial.bits)
+        _require(2 <= count <= MOST_MOMENTS, "bits", f"2 to {MOST_MOMENTS} numbers for each operator", count)
+        _check_numbers("nmse", trial.nmse, least=0.0, count=count)
+        _check_numbers("residuals", trial.residuals, least=0.0)
+
+
+def _check_numbers(name: str, values: Sequence[Any], *, least: float = -LARGEST, count: int | None = None) -> None:
+    """Refuse what is no list of finite numbers of this length."""
+    _require(isinstance(values, tuple), name, "a list of numbers", values)
+    if count is not None:
+        _require(len(values) == count, name, f"{count} numbers in a row", len(values))
+    rule = f"0 or numbers from {SMALLEST:g} to {LARGEST:g}" + (", or below 0 as far" if least else "")
+    for value in values:
+        fits = _is_number(value) and value >= least and (value == 0 or SMALLEST <= abs(value) <= LARGEST)
+        _require(fits, name, rule, value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _require(holds: bool, name: str, rule: str, value: Any) -> None:
+    if not holds:
+        got = repr(value)[:MOST_CHARACTERS]
+        raise ValueError(f"{name} of a pilot must be {rule}; got {got}: give the file as it was written")

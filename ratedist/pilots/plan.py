@@ -1,0 +1,596 @@
+"""The plan from a pilot: a search over its operators, exchanges and rhythms, and the answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from bounds.claims import Contractive, Unbiased
+from bounds.estimate import Estimate
+
+from ..cluster.cluster import Cluster
+from ..plans.choosing import Way, ways_of
+from ..plans.problem import LEFT_OUT, RESCALING
+from ..plans.ranking import Ranked, turns, way_text
+from ..plans.run import FASTER, Change, Limits, Rhythm, backward_not_said, rhythms, scaled
+from ..records import Answer, Table, plain
+from .pilot import Pilot, cost_text
+from .prediction import HIDDEN, UNTRIED, Foretold, Prediction, Predictor, Sent, rhythm_fields
+
+if TYPE_CHECKING:
+    from operators import Operator
+
+
+# -- one choice ----------------------------------------------------------------------------------------
+
+ESTIMATES = ("seconds_per_step", "progress_per_step", "time_ratio")
+
+
+@dataclass(frozen=True)
+class PilotChoice:
+    """What a pilot foretells of one choice, or why it foretells nothing.
+
+    Parameters
+    ----------
+    operator : str
+        Its specification; "binary32" without compression.
+    exchange : str
+        "sum", "gather", "two_shot", "node_gather" or "node_two_shot".
+    tau : int
+        Local steps between two averages.
+    overlap : bool
+        Whether averages travel while the workers go on.
+    feasible : bool
+        Whether there is a prediction.
+    reason : str
+        In words: what limits it, or why there is none.
+    seconds_per_step : Estimate or None, optional
+        Of one local step with its share of an averaging, seconds.
+    progress_per_step : Estimate or None, optional
+        Expected fall of the loss over that of a synchronous uncompressed step.
+    time_ratio : Estimate or None, optional
+        Seconds to the same fall of the loss over those of synchronous uncompressed training; below 1 is faster.
+    limits : str, optional
+        What takes most of a step.
+    relative_cost : float, optional
+        Its ``ranked_by`` over the best choice's.
+    distinct : bool, optional
+        Whether its interval lies above the best choice's, so that it is told apart from it.
+    parts : int, optional
+        Fragments of the model, sent one after the other.
+    in_flight : int, optional
+        Steps made while a message travels.
+    buckets : int, optional
+        Messages of a gradient, all but the last sent during the backward pass.
+    fed_back : bool, optional
+        Whether messages carry error feedback.
+    """
+
+    operator: str
+    exchange: str
+    tau: int
+    overlap: bool
+    feasible: bool
+    reason: str
+    seconds_per_step: Estimate | None = None
+    progress_per_step: Estimate | None = None
+    time_ratio: Estimate | None = None
+    limits: str = ""
+    relative_cost: float = math.inf
+    distinct: bool = False
+    parts: int = 1
+    in_flight: int = 0
+    buckets: int = 1
+    fed_back: bool = False
+
+    @property
+    def name(self) -> str:
+        """Operator, exchange, local steps, fragments and overlap in words."""
+        return self.way + self.rhythm.in_words()
+
+    @property
+    def rhythm(self) -> Rhythm:
+        """When the workers average."""
+        return Rhythm(self.tau, self.in_flight, self.parts, self.buckets)
+
+    @property
+    def way(self) -> str:
+        """Operator and exchange in words."""
+        return way_text(self.operator, self.exchange, self.operator)
+
+    @property
+    def ranked_by(self) -> float:
+        """The number by which choices are ranked, ``ranking_number`` of the time ratio."""
+        return ranking_number(self.time_ratio, fed_back=self.fed_back)
+
+    @property
+    def ratio(self) -> float:
+        """The predicted time over synchronous training's; infinite where there is no prediction."""
+        return math.inf if self.time_ratio is None else self.time_ratio.value
+
+    @property
+    def ratio_ends(self) -> tuple[float, float]:
+        """The ends of its interval."""
+        if self.time_ratio is None:
+            return 0.0, math.inf
+        return float(self.time_ratio.interval.lo), float(self.time_ratio.interval.hi)
+
+    def row(self) -> dict[str, Any]:
+        """Return the fields by their names, of estimates value and ends."""
+        row = dict(vars(self))
+        for name in ESTIMATES:
+            estimate = row.pop(name)
+            ends = (None, None, None) if estimate is None else _value_and_ends(estimate)
+            row |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+        return row
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values."""
+        return {name: plain(value) for name, value in vars(self).items()}
+
+
+def _value_and_ends(estimate: Estimate) -> tuple[float, float, float]:
+    return estimate.value, float(estimate.interval.lo), float(estimate.interval.hi)
+
+
+def ranking_number(time_ratio: Estimate | None, *, fed_back: bool) -> float:
+    """Return the value of a prediction; with error feedback its upper end.
+
+    Parameters
+    ----------
+    time_ratio : Estimate or None
+        Predicted time; None without a prediction, which is infinite.
+    fed_back : bool
+        Whether messages carry error feedback: a short trial does not show whether residuals arrive in time.
+    """
+    if time_ratio is None:
+        return math.inf
+    return float(time_ratio.interval.hi) if fed_back else time_ratio.value
+
+
+# -- the answer ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class PilotPlan(Ranked[PilotChoice]):
+    """What to run, by the least predicted time to a loss; what it gains, what limits it, and what is not known.
+
+    Parameters
+    ----------
+    ranking : tuple of PilotChoice
+        All choices, best first; those without a prediction come last.
+    assumptions : tuple of str
+        Under which the numbers hold, and what was searched, in words.
+    prediction : Prediction
+        Of the best choice, with the certified worst case beside it and what the pilot does not tell.
+    at_every_step : Prediction
+        Of the same messages averaged at every step, for which a theorem may certify a worst case.
+    limits : Limits
+        What limits a round of the best choice, and what a better part would save of its time to a loss; seconds are
+        those of a round.
+    surest : PilotChoice
+        The choice with the least upper end: what it gains at least, the interval being right, none gains more surely.
+    too_short : tuple of str
+        For which answers the pilot is too short, and how much longer it would have to be.
+    cluster : Cluster
+        Workers and links.
+    time_of : callable
+        Predicted seconds to a loss of a choice, with the bandwidth times a factor.
+    passes : int, optional
+        What the pilot cost a worker, in forward and backward passes; 0 if it is not known.
+    steps : int, optional
+        Of the whole training; 0 if they are not known.
+    """
+
+    prediction: Prediction
+    at_every_step: Prediction
+    limits: Limits
+    surest: PilotChoice
+    too_short: tuple[str, ...]
+    cluster: Cluster
+    time_of: Callable[[PilotChoice, float], float] = field(compare=False)
+    passes: int = 0
+    steps: int = 0
+
+    @cached_property
+    def turns(self) -> tuple[dict[str, Any], ...]:
+        """Bandwidths ("bit_per_s") at which another choice ("rival") leads, "above" or "below" it; "words" say so."""
+        if self.cluster.workers == 1:
+            return ()
+        rivals = {choice.operator: choice for choice in self.shown if choice.feasible}
+        del rivals[self.best.operator]
+        return turns(self.best, rivals, self.time_of, self.cluster)
+
+    @property
+    def verdict(self) -> str:
+        """The sentence that the answer begins with, which says what to use."""
+        return f"Use {self.best.name}."
+
+    def answer(self) -> Answer:
+        """Return what to run, what it gains, what limits it, and what is not decided."""
+        best, limits = self.best, self.limits
+        low, high = best.ratio_ends
+        percent = 95 if best.time_ratio is None else round(100 * best.time_ratio.level)
+        saved = limits.changes[:1]
+        facts = {
+            "time to a loss": f"{best.ratio:.3g} of synchronous uncompressed ({percent} %: {low:.3g} to {high:.3g})",
+            "not decided": self._undecided(),
+            "surest": "" if self.surest == best else f"{self.surest.name}: {_ends_text(self.surest)}",
+            "a round": f"{limits.shares[limits.limit]:.0%} {limits.limit}"
+            + "".join(f"; 2x better {each.part} would save {each.saved_share:.0%}" for each in saved),
+            "turns": "; ".join(turn["words"] for turn in self.turns[:2]),
+            "worst case": self._worst_case_short(),
+            "pilot": "; ".join(filter(None, (cost_text(self.passes, self.steps), *self.too_short[:1]))),
+            "learning rate": f"that of the pilot; {RESCALING}",
+        }
+        lost = {choice.name: choice.reason for choice in self.shown if not choice.feasible}
+        evidence = {
+            "status": f"predicted from one pilot, not proved; {self._worst_case()}",
+            "assuming": self.assumptions,
+            "not known": self.prediction.unknown,
+            "too short": self.too_short,
+            "changes": [f"{c.part} twice as good saves {c.saved_share:.1%} of the time" for c in limits.changes],
+            **lost,
+        }
+        return Answer(
+            verdict=self.verdict,
+            facts=facts,
+            tables=(self._table(),),
+            left_out=LEFT_OUT,
+            assumed=self.assumed,
+            evidence=evidence,
+        )
+
+    def _undecided(self) -> str:
+        if not self.alike:
+            return ""
+        others = {choice.operator for choice in self.alike} - {self.best.operator}
+        of = len({choice.operator for choice in self.ranking if choice.feasible} - {self.best.operator})
+        choices = sum(choice.feasible for choice in self.ranking) - 1
+        return (
+            f"{len(self.alike)} of {choices} other choices overlap, {len(others)} of {of} other compressors with them"
+        )
+
+    def _worst_case_short(self) -> str:
+        ratio = self.prediction.certified_time_ratio
+        return (
+            "no theorem covers this choice"
+            if ratio is None
+            else f"{ratio:.3g} times the time without compression, proved"
+        )
+
+    def _table(self) -> Table:
+        rows = []
+        for choice in self.shown:
+            if not choice.feasible:
+                rows.append((choice.operator, "", "", "", "unknown", ""))
+                continue
+            low, high = choice.ratio_ends
+            how = way_text("", choice.exchange, "").strip() or choice.exchange
+            numbers = (f"{choice.ratio:.3g}", f"{low:.3g} .. {high:.3g}")
+            rows.append((choice.operator, how, str(choice.tau), _in_flight(choice), *numbers))
+        columns = ("compressor", "exchange", "tau", "in flight", "time", "interval")
+        note = "time to a loss over that of synchronous uncompressed training; below 1 is faster"
+        return Table(columns, tuple(rows), left=frozenset({"exchange", "in flight"}), note=note)
+
+    @property
+    def alike(self) -> tuple[PilotChoice, ...]:
+        """The other choices whose interval overlaps that of the best, so that they are not told apart from it."""
+        return tuple(choice for choice in self.ranking[1:] if choice.feasible and not choice.distinct)
+
+    def explain(self) -> str:
+        """Return in sentences: what to run, what it gains, what limits it, and what cannot be told."""
+        best = self.best
+        sentences = [
+            f"Use {best.name}: {self.cost_text(best)} that of synchronous uncompressed training",
+            self._worst_case(),
+            self._limited(),
+            *self._alike(),
+            *self.too_short,
+        ]
+        return ".  ".join(sentence[:1].upper() + sentence[1:] for sentence in sentences) + "."
+
+    def cost_text(self, choice: PilotChoice) -> str:
+        """Return the time to a loss over synchronous training's, with its interval.
+
+        Parameters
+        ----------
+        choice : PilotChoice
+            One of ``ranking``.
+        """
+        if choice.time_ratio is None:
+            return "time unknown"
+        low, high = choice.ratio_ends
+        ends = "exactly" if low == high else f"{low:.3g} to {high:.3g} at {choice.time_ratio.level:.0%}"
+        return f"time to a loss {choice.ratio:.3g} ({ends}) times"
+
+    def costs(self) -> tuple[str, dict[str, tuple[float, float, float]]]:
+        """Return time to a loss, and by the names of each operator's first choice value and ends of it."""
+        rows = {choice.name: (choice.ratio, *choice.ratio_ends) for choice in self.shown if choice.feasible}
+        return "time to a loss over synchronous training's", rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as plain values."""
+        parts = ("prediction", "at_every_step", "limits", "surest")
+        nested = {name: getattr(self, name).to_dict() for name in parts}
+        return super().to_dict() | nested | {"too_short": list(self.too_short)}
+
+    def _worst_case(self) -> str:
+        best, messages = self.prediction, self.at_every_step
+        if best.certified_time_ratio is None and messages.certified_time_ratio is not None and messages.operator:
+            return f"{best.certified}; of the same messages averaged at every step, {_guarantee(messages)}"
+        if best.certified_time_ratio is None:
+            return best.certified
+        return f"beside it, and no bound of it, {_guarantee(best)}"
+
+    def _limited(self) -> str:
+        noise = "limited by noise: it and the errors of messages take most of what a round would gain; its seconds are "
+        return (noise if self.prediction.limits == "noise" else "") + self.limits.in_words()
+
+    def _alike(self) -> Iterator[str]:
+        if not self.alike:
+            yield "no other choice has an interval that overlaps its own"
+            return
+        others = list(dict.fromkeys(choice.operator for choice in self.alike))
+        of = f"{len(self.alike)} of {sum(choice.feasible for choice in self.ranking) - 1}"
+        yield f"{of} other choices cannot be told apart from it, with {', '.join(others)}"
+        if self.surest != self.best:
+            yield f"surest is {self.surest.name}: {self.cost_text(self.surest)}"
+
+
+def _ends_text(choice: PilotChoice) -> str:
+    low, high = choice.ratio_ends
+    return f"{choice.ratio:.3g}" if low == high else f"{choice.ratio:.3g} ({low:.3g} to {high:.3g})"
+
+
+def _in_flight(choice: PilotChoice) -> str:
+    """Return what travels while the workers compute, and for how many steps."""
+    if choice.buckets > 1:
+        return f"{choice.buckets} buckets"
+    if not choice.in_flight:
+        return "no"
+    steps = f"{choice.in_flight} step{'s' * (choice.in_flight > 1)}"
+    return f"{choice.parts} parts, {steps}" if choice.parts > 1 else steps
+
+
+def _guarantee(prediction: Prediction) -> str:
+    """Return the certified worst case in words."""
+    ratio = f"{prediction.certified_time_ratio:.3g} times the seconds guaranteed without compression"
+    return f"{prediction.certified}: {ratio}"
+
+
+# -- pilots that are too short -------------------------------------------------------------------------
+
+MOST_REPEATS = 1024
+
+
+def too_short(
+    pilot: Pilot, cluster: Cluster, best: PilotChoice, way: Way, ranking: Sequence[PilotChoice]
+) -> Iterator[str]:
+    """Yield the answers that the pilot's moments do not suffice for."""
+    moments = len(pilot.survival)
+    if best.progress_per_step is not None and best.progress_per_step.interval.lo <= 0:
+        needed = moments_needed(pilot, cluster, best, way)
+        more = (
+            f"not even {MOST_REPEATS * moments} like these would do: take larger batches"
+            if needed is None
+            else f"at least about {needed - moments} more like these would bring its lower end to half its limit"
+        )
+        yield f"the pilot is too short for this answer: with its {moments} moments the progress could be 0; {more}"
+    hidden = list(dict.fromkeys(choice.operator for choice in ranking if choice.reason == HIDDEN))
+    if hidden:
+        yield f"the pilot is too short for {', '.join(hidden)}: noise hides the progress; take more moments"
+
+
+def moments_needed(pilot: Pilot, cluster: Cluster, choice: PilotChoice, way: Way) -> int | None:
+    """Return after how many moments like a pilot's own the lower end of a progress is half of its limit.
+
+    Parameters
+    ----------
+    pilot : Pilot
+        What was measured.
+    cluster : Cluster
+        Workers and links.
+    choice : PilotChoice
+        Whose progress it is.
+    way : {"gather", "two_shot", "node_gather", "node_two_shot"}
+        How its messages travel.
+
+    Notes
+    -----
+    The moments are repeated: means and variances stay as the pilot has found them, intervals shrink.  Few moments find
+    too small a variance more often than too large a one, so that more may be needed.  The limit is taken after 1024
+    times as many; None where it is 0.
+    """
+    trials = tuple(trial for trial in pilot.operators if trial.operator == choice.operator)
+    alone = replace(pilot, operators=trials)
+
+    def lower_end(times: int) -> float:
+        longer = alone.repeated(times)
+        sent = longer.sent(choice.operator) if trials else None
+        progress = longer.predictor(cluster).foretell(sent, way, choice.rhythm).progress
+        return 0.0 if progress is None else float(progress.interval.lo)
+
+    limit = lower_end(MOST_REPEATS)
+    if limit <= 0:
+        return None
+    low, high = 0, MOST_REPEATS
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if lower_end(middle) >= limit / 2 else (middle, high)
+    return high * len(pilot.survival)
+
+
+# -- search --------------------------------------------------------------------------------------------
+
+DENSE = "binary32"
+DIGITS = 9  # equal seconds may differ by rounding beyond
+
+
+def plan_of_pilot(
+    pilot: Pilot, cluster: Cluster, operators: Sequence[str | Operator] | None, exchange: Way
+) -> PilotPlan:
+    """Return the plan with the least predicted time to a loss.
+
+    Parameters
+    ----------
+    pilot : Pilot
+        What was measured.
+    cluster : Cluster
+        Workers and links.
+    operators : sequence of str or Operator or None
+        Some that the pilot has tried; None: all of them.
+    exchange : {"auto", "gather", "two_shot", "node_gather", "node_two_shot"}
+        How compressed messages may travel.
+
+    Raises
+    ------
+    ValueError
+        For a pilot without falls and bends, and an operator that was not tried.
+    """
+    predictor = pilot.predictor(cluster)
+    names = [trial.operator for trial in pilot.operators] if operators is None else list(operators)
+    tried = {sent.operator: sent for sent in map(pilot.sent, names) if sent.operator != "identity"}
+    looked, ways = list(rhythms(longest=pilot.taus[-1], d=pilot.d, workers=cluster.workers)), ways_of(exchange, cluster)
+    looked_at = list(_choices(predictor, None, ("gather",), looked))
+    for messages in tried.values():
+        looked_at += _choices(predictor, messages, ways, looked)
+    ranking = _ranked(looked_at)
+    best = ranking[0]
+    sent = tried.get(best.operator)
+    way: Way = "gather" if best.exchange == "sum" else best.exchange  # type: ignore[assignment]
+    foretold = predictor.foretell(sent, way, best.rhythm)
+    searched = (
+        f"searched: {len(looked_at)} choices of binary32 and {len(tried)} operators of the pilot, {', '.join(ways)}, "
+        f"{_rhythms_in_words(looked)}"
+    )
+    compared = (
+        "times are to the same fall of the loss, over those of synchronous uncompressed training on the same cluster "
+        f"with the same learning rate{predictor.clock.synchronous.rhythm.in_words()}"
+    )
+    apart = "all intervals are of one pilot: choices whose intervals overlap are not told apart, though some could be"
+    return PilotPlan(
+        ranking,
+        (compared, cluster.in_words(), searched, apart, f"d = {pilot.d}"),
+        prediction=predictor.predict(sent, way, best.rhythm),
+        at_every_step=predictor.predict(sent, way, Rhythm()),
+        limits=_limits(predictor, sent, way, best, foretold),
+        surest=min(ranking, key=lambda choice: (choice.ratio_ends[1], choice.ratio)),
+        too_short=tuple(too_short(pilot, cluster, best, way, ranking)),
+        cluster=cluster,
+        time_of=cost_of_prediction(pilot, cluster),
+        passes=pilot.passes,
+        steps=pilot.steps,
+        assumed=(*cluster.assumed(), *backward_not_said(cluster)),
+    )
+
+
+def _rhythms_in_words(looked: Sequence[Rhythm]) -> str:
+    taus = sorted({rhythm.tau for rhythm in looked})
+    parts, buckets = (max(getattr(rhythm, name) for rhythm in looked) for name in ("parts", "buckets"))
+    during = f", gradients in {buckets} buckets during the backward pass" if buckets > 1 else ""
+    fragments = f"whole or in up to {parts} fragments" if parts > 1 else "whole"
+    return (
+        f"tau = {', '.join(map(str, taus))}{during}; in flight {fragments}, for as long as the pilot has looked at "
+        "gradients so old"
+    )
+
+
+def _choices(
+    predictor: Predictor, sent: Sent | None, ways: Sequence[Way], looked: Sequence[Rhythm]
+) -> Iterator[PilotChoice]:
+    """Yield what is foretold of one operator on each way that it has, or why there is nothing."""
+    name = DENSE if sent is None else sent.operator
+    refusals: list[str] = []
+    travelled: set[str] = set()
+    for way in ways:
+        try:
+            exchange = predictor.foretell(sent, way, Rhythm()).run.way.exchange
+        except ValueError as failure:
+            refusals.append(str(failure))
+            continue
+        if exchange in travelled:
+            continue
+        travelled.add(exchange)
+        for rhythm in looked:
+            yield _choice(name, exchange, rhythm, predictor.foretell(sent, way, rhythm))
+    if not travelled:
+        yield PilotChoice(name, "", 1, False, False, refusals[0])
+
+
+def _choice(name: str, exchange: str, rhythm: Rhythm, foretold: Foretold) -> PilotChoice:
+    when = rhythm_fields(rhythm)
+    if foretold.time_ratio is None:
+        reason = UNTRIED if UNTRIED in foretold.unknown else HIDDEN
+        return PilotChoice(name, exchange, feasible=False, reason=reason, **when)
+    return PilotChoice(
+        name,
+        exchange,
+        feasible=True,
+        reason=f"limited by {foretold.limits}",
+        seconds_per_step=foretold.seconds,
+        progress_per_step=foretold.progress,
+        time_ratio=foretold.time_ratio,
+        limits=foretold.limits,
+        fed_back=isinstance(foretold.run.way.claim, Contractive),
+        **when,
+    )
+
+
+def _ranked(choices: Sequence[PilotChoice]) -> tuple[PilotChoice, ...]:
+    """Return them by their times; of equal ones first the surer, then the simpler."""
+
+    def order(choice: PilotChoice) -> tuple[bool, float, float, int, int, int, int]:
+        number, top = (float(f"{each:.{DIGITS}g}") for each in (choice.ranked_by, choice.ratio_ends[1]))
+        simpler = choice.tau, choice.in_flight, choice.parts, choice.buckets
+        return not choice.feasible, number, top, *simpler
+
+    best, *others = sorted(choices, key=order)
+    least, most = best.ranked_by, best.ratio_ends[1]
+    first = replace(best, relative_cost=1.0)
+    return first, *(
+        replace(each, relative_cost=each.ranked_by / least, distinct=each.ratio_ends[0] > most)
+        if each.feasible
+        else each
+        for each in others
+    )
+
+
+def _limits(predictor: Predictor, sent: Sent | None, way: Way, best: PilotChoice, foretold: Foretold) -> Limits:
+    """Return what limits a round, with what messages twice as accurate would save beside faster parts."""
+    limits, progress = foretold.run.limits(), foretold.progress
+    if sent is None or progress is None or not isinstance(foretold.run.way.claim, Unbiased):
+        return limits
+    halved = replace(sent, omega=sent.omega.scaled(1 / FASTER))
+    better = predictor.foretell(halved, way, best.rhythm).progress
+    share = 0.0 if better is None or better.value <= 0 else 1 - progress.value / better.value
+    if share <= 0:
+        return limits
+    change = Change("accuracy of the messages", share * foretold.run.seconds, share)
+    return replace(limits, changes=tuple(sorted((*limits.changes, change), key=lambda each: -each.saved_s)))
+
+
+def cost_of_prediction(pilot: Pilot, cluster: Cluster) -> Callable[[PilotChoice, float], float]:
+    """Return the predicted seconds to a loss, with the bandwidth times a factor.
+
+    Parameters
+    ----------
+    pilot : Pilot
+        What was measured.
+    cluster : Cluster
+        Workers and links.
+    """
+
+    def cost(choice: PilotChoice, scale: float) -> float:
+        predictor = pilot.predictor(scaled(cluster, "between", bandwidth=scale))
+        messages = None if choice.operator == DENSE else pilot.sent(choice.operator)
+        way: Way = "gather" if choice.exchange == "sum" else choice.exchange  # type: ignore[assignment]
+        foretold = predictor.foretell(messages, way, choice.rhythm)
+        if foretold.progress is None or foretold.progress.value <= 0:
+            return math.inf
+        return foretold.seconds.value / foretold.progress.value
+
+    return cost

@@ -1,0 +1,1 @@
+"""Plans from theory: the problem, the run, the choices and their ranking."""

@@ -1,0 +1,248 @@
+"""The number of local steps to use, with the values around it, and what is said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from bounds import Setting
+from bounds.runtime import count_rounds
+from bounds.tau import Derivation, TauConvex, TauCurved, TauStar, tau_straggler
+from bounds.theorems import pasgd_convex_sharp, pasgd_runtime, pasgd_smooth_sharp
+
+from ..cluster.cluster import Cluster
+from ..numbers import real
+from ..records import Answer, Quantity, Statement, number_text
+from .problem import LEFT_OUT, RESCALING
+from .ranking import bandwidth_text, crossing
+from .run import scaled
+
+CONSTANTS = ("L", "sigma2", "gap")
+FASTEST = 1e9  # factor of the bandwidth beyond which links are taken to be instantaneous
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as a list in words.
+
+    Parameters
+    ----------
+    names : sequence of str
+        At least one.
+    """
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _values(at: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {real(name, at[name]):g}" for name in CONSTANTS)
+
+
+class TauResult(Quantity):
+    """The number of local steps to use, as a float, with the values around it.
+
+    Attributes
+    ----------
+    lo
+        Least tau over estimated or assumed constants; tau itself where all are known.
+    hi
+        Greatest tau over them.
+    tau : int
+        The best integer by Theorem 2 (equal to the float itself).
+    tau_real : float
+        Its real minimiser.
+    cap : int or None
+        The largest tau that the learning rate allows, None if eta L > 1.
+    safe : int or None
+        tau within that cap: the worst case is covered.
+    sharp : int or None
+        The best integer within the cap when stragglers count too, so at least as good.
+    smooth : int or None
+        Of the third-order law, where ``third_derivative`` was given: smooth problems bear that many, kinked ones do
+        not; else None.
+    rho : float or None
+        What was assumed of the curvature: every Hessian >= -rho; None if nothing.
+    """
+
+    tau: int
+    tau_real: float
+    cap: int | None
+    safe: int | None
+    sharp: int | None
+    smooth: int | None
+    rho: float | None
+
+    @property
+    def recommended(self) -> int | None:
+        """The local steps to use, ``sharp`` where step times vary, else ``safe``; None if no theorem holds."""
+        return self.sharp if self.statement.at["cluster"].is_random or self.rho is not None else self.safe
+
+    def derivation(self) -> Derivation:
+        """Return the proof, by sympy, that tau_real is the only positive minimiser of the bound.
+
+        Raises
+        ------
+        ValueError
+            With rho > 0, where the minimiser has no closed form.
+        """
+        if self.rho:
+            raise ValueError(f"the minimiser for rho > 0 is derived in bounds.tau.price; got rho = {self.rho}")
+        return TauStar.derivation() if self.rho is None else TauConvex.derivation()
+
+    def to_dict(self) -> dict[str, Any]:
+        """With the values around it."""
+        names = ("tau", "tau_real", "recommended", "safe", "sharp", "smooth", "cap", "rho")
+        return super().to_dict() | {name: getattr(self, name) for name in names}
+
+    def answer(self) -> Answer:
+        """Return how often to average, what that rests on, and where the choice turns."""
+        shown = super().answer()
+        cluster, given = self.statement.at["cluster"], self.statement.at
+        bits, steps = real("bits", given["bits"]), self.recommended
+        averaging_s = cluster.averaging_s(bits).midpoint
+        unknown = "" if self.certified else f"{steps or 'no tau'} at {_values(given)}"
+        plain = (
+            ""
+            if self.safe is None
+            else f"{self.safe} steps if all took their mean time (real minimiser {self.tau_real:.4g})"
+        )
+        facts = {
+            "if assumed": unknown,
+            "theorem": shown.facts["theorem"],
+            "no stragglers": plain if cluster.is_random else "",
+            "an averaging": f"{averaging_s:.3g} s, {averaging_s / cluster.step_s:.3g} steps" if cluster.step_s else "",
+            "turns": "" if steps is None or not self.certified else self._turn(cluster, bits, steps),
+            "learning rate": self._rate(),
+            "smooth losses": "" if self.smooth is None else f"{self.smooth} by the third-order law",
+        }
+        return replace(shown, facts=facts, follow_up=self._follow_up())
+
+    @property
+    def verdict(self) -> str:
+        """How often to average."""
+        steps, given = self.recommended, self.statement.at
+        cluster, bits = given["cluster"], real("bits", given["bits"])
+        if steps is None and self.rho is not None:
+            return "Any number of steps: here local steps cost nothing."
+        if not self.certified and self.lo < self.hi:
+            names = self.statement.assumed and [
+                name for name in CONSTANTS if any(text.startswith(f"{name} =") for text in self.statement.assumed)
+            ]
+            why = f"{listed(names)} {'were' if len(names) > 1 else 'was'} not given" if names else "estimates are wide"
+            ends = f"{number_text(self.lo)} and {number_text(self.hi)}".replace("inf", "any number")
+            return f"Between {ends} steps: {why}, so nothing is decided."
+        if steps is None:
+            return f"No number of steps: eta L > 1 is outside Theorem 1; lower eta from {given['eta']}."
+        round_s = steps * cluster.step_seconds_value(steps, bits)[0]
+        time_s = Fraction(given["time_s"])
+        if count_rounds(time_s, Fraction(round_s)) < 1:
+            return f"No round of {steps} steps ends in {float(time_s):g} s: it takes {round_s:.4g} s; give more time."
+        counted = " (stragglers counted)" if cluster.is_random else ""
+        return f"Average every {'step' if steps == 1 else f'{number_text(steps)} steps'}{counted}."
+
+    def _rate(self) -> str:
+        """Return how long a round the learning rate allows, and how to change it with tau or the workers."""
+        allows = "" if self.cap is None else f"allows {number_text(self.cap)} steps; "
+        return f"{allows}{RESCALING}"
+
+    def _turn(self, cluster: Cluster, bits: float, steps: int) -> str:
+        """Return the bandwidth at which the choice becomes to average after every step, or that there is none."""
+        if cluster.workers == 1 or not bits:
+            return ""
+        problem = {name: real(name, self.statement.at[name]) for name in ("gap", "eta", "L", "sigma2", "time_s")}
+
+        def best(scale: float) -> int | None:
+            runtime = scaled(cluster, "between", bandwidth=scale).model()
+            straggling = tau_straggler(runtime=runtime, bits=bits, rho=self.rho, **problem)
+            return straggling.capped if self.rho is None else straggling.integer
+
+        def is_one(scale: float) -> bool:
+            return best(scale) == 1
+
+        if steps > 1 and not is_one(FASTEST):
+            return f"no bandwidth makes every step best: {best(FASTEST)} steps at instant links"
+        if steps == 1 and is_one(1 / FASTEST):
+            return "no bandwidth makes longer rounds best"
+        factor = crossing(lambda scale: is_one(scale) == (steps == 1), FASTEST if steps > 1 else 1 / FASTEST)
+        assert factor is not None
+        turned = bandwidth_text(factor, cluster)
+        return f"every step is best above {turned}" if steps > 1 else f"longer rounds are best below {turned}"
+
+    def _follow_up(self) -> str:
+        if not self.certified:
+            return "measure: ratedist plan --pilot pilot.json; or give --L --sigma2 --gap"
+        if self.rho is not None or self.recommended is None:
+            return ""
+        return "PeriodicAveraging(schedule='auto') measures while training whether more pays"
+
+
+def published_statement(
+    cluster: Cluster,
+    given: dict[str, str],
+    delay_s: float,
+    best: TauStar,
+    sharp: int | None,
+    function: Callable[..., Any],
+) -> Statement:
+    """Return what is said where nothing is known of the curvature."""
+    cap, safe = best.cap, best.capped
+    if cap is None:
+        advice = f"eta L > 1 is outside Theorem 1: lower eta from {given['eta']} before trusting any tau"
+    else:
+        waiting = "" if sharp is None or sharp == safe else f", every {number_text(sharp)} if stragglers count too"
+        assert safe is not None
+        every = "step" if safe == 1 else f"{number_text(safe)} steps"
+        advice = (
+            f"Average every {every} to be safe in the worst case{waiting}; "
+            "on smooth losses more pays: schedule='auto' measures how many while training"
+        )
+    return Statement(
+        quantity="local steps between two averagings that minimise the published error bound",
+        unit="step",
+        side="tight",
+        theorem="tau_star",
+        reference="wang2018, Theorem 2, arXiv:1810.08313",
+        status="proved",
+        about="minimiser of pasgd_runtime, a bound, not of the error itself",
+        needs=pasgd_runtime.setting.hypotheses(),
+        assumptions=(
+            "counting only rounds ended by time_s adds about one round in N to the bound (rd.error_bound), and the "
+            "best tau may differ while rounds are few",
+            f"one averaging takes D = {delay_s:.6g} s on {cluster.in_words()}; sharp counts its random steps",
+            f"eta*L + (eta*L)**2*tau*(tau - 1) <= 1 holds {_up_to(cap, given)}",
+        ),
+        advice=advice,
+        assumed=cluster.assumed(),
+        left_out=LEFT_OUT,
+        formula=TauStar.latex(),
+        at={**given, "cluster": cluster},
+        function=function,
+    )
+
+
+def _up_to(cap: int | None, given: dict[str, str]) -> str:
+    if cap is None:
+        return f"at no tau: eta*L = {float(Fraction(given['eta']) * Fraction(given['L'])):.6g}"
+    return f"up to tau = {number_text(cap)}"
+
+
+def curved_statement(
+    plain: Statement, rho: Fraction, tau: int, sharp: int | None, function: Callable[..., Any]
+) -> Statement:
+    """Return what is said where the curvature is known, from what is said without."""
+    bound = pasgd_smooth_sharp if rho else pasgd_convex_sharp
+    waiting = "" if sharp is None or sharp == tau else f", every {number_text(sharp)} if stragglers count too"
+    every = "step" if tau == 1 else f"{number_text(tau)} steps"
+    classed = f"of every F whose Hessians are >= -{float(rho):g}" if rho else "of every convex F"
+    return replace(
+        plain,
+        quantity=f"local steps between two averagings that minimise the bound {bound.name} in seconds",
+        theorem="tau_curved" if rho else "tau_convex",
+        reference=str(bound.reference),
+        about=f"minimiser of {bound.name} in seconds, a bound, not of the error itself",
+        needs=Setting(bound.setting.needs | pasgd_runtime.setting.needs, bound.setting.concludes).hypotheses(),
+        assumptions=(*plain.assumptions[:-1], "eta*L <= 1; no tau is too long for it"),
+        advice=f"Average every {every} to be safe in the worst case {classed}{waiting}",
+        formula=TauCurved.latex() if rho else TauConvex.latex(),
+        function=function,
+    )
