@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from operators import all_operators, parse
-from ratedist.interfaces import cli
 from ratedist.calls import call_of
-from ratedist.interfaces.cli import main, parser
+from ratedist.interfaces import cli, parser
+from ratedist.interfaces.cli import main
 
 CLUSTER = "--workers 4 --bits 0 --L 1 --sigma2 1 --eta 0.01 --gap 1 --time_s 600"
 PLAN = "plan --d 1000 --workers 4 --target 0.1 --operators"
