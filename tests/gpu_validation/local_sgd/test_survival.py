@@ -5,6 +5,7 @@ import os
 import random
 import signal
 import sys
+import time
 from datetime import timedelta
 from functools import cache
 
@@ -122,6 +123,49 @@ def state_of(averaging):
 
 def same(a, b):
     return a[1:] == b[1:] and len(a[0]) == len(b[0]) and all(map(np.array_equal, a[0], b[0]))
+
+
+# -- settings that differ -----------------------------------------------------------------------------------
+def rates(lr):
+    return lambda parameters: torch.optim.SGD(parameters, lr=lr)
+
+
+DIFFERING = {  # of rank 0 or of another one
+    "schedule": ({"schedule": 2}, {"schedule": 3}),
+    "outer": ({"outer": rates(0.5)}, {"outer": rates(0.25)}),
+    "operator": ({"operator": QSGD(levels=4)}, {"operator": QSGD(levels=8)}),
+    "key": ({"operator": QSGD(levels=4), "key": Key(0)}, {"operator": QSGD(levels=4), "key": Key(1)}),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERING)
+def test_members_with_other_settings_are_refused_on_all_ranks(name):
+    ranks = 3
+    other = sorted(DIFFERING).index(name) % ranks
+
+    def work(quorum, report):
+        settings = DIFFERING[name][quorum.member == other]
+        PeriodicAveraging(Point(), **{"schedule": TAU, **settings}, quorum=quorum)
+
+    words = set(Ranks(work, ranks=ranks).ends(ranks).values())
+    assert len(words) == 1
+    assert f"all ranks need equal settings; ranks 0 and {other or 1} differ in {name}" in words.pop()
+
+
+def test_a_member_that_joins_with_other_settings_is_refused_with_a_sentence():
+    def work(quorum, report):
+        if quorum.member == 2:
+            report("waits")
+            while not quorum._latest():
+                time.sleep(0.01)
+        averaging = PeriodicAveraging(Point(), schedule=TAU, key=Key(quorum.member // 2), quorum=quorum)
+        for step in range(400 * TAU):
+            local_step(averaging.model, quorum.member, step)
+            averaging.step()
+
+    ends = Ranks(work, timeout_s=2.0).ends(RANKS)
+    assert len(set(ends.values())) == 1
+    assert "differ in key: give all ranks the same key" in ends[0]
 
 
 # -- a synchronisation that fails, and nobody has died ------------------------------------------------------
