@@ -17,7 +17,7 @@ exactly.  The server sends whole models.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,17 @@ import torch
 
 from operators import Feedback, Key, Operator
 
-from .model_updates import Arrays, Update, agreement, decode_updates, encode_update, rounded, trainable_parameters
+from .model_updates import (
+    Arrays,
+    Update,
+    agreement,
+    decode_updates,
+    encode_update,
+    narrowed,
+    rounded,
+    trainable_parameters,
+    widened,
+)
 
 try:
     from flwr.app import Array, ArrayRecord, ConfigRecord
@@ -45,6 +55,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CompressedFedAvg", "CompressedUpdates", "trainable_parameters"]
 
+BFLOAT16 = "bfloat16"  # an Array keeps this name, but its numpy() has the dtype "V2"
 NAME = "ratedist"  # key of the entries added to replies and to a client's state
 
 
@@ -161,6 +172,7 @@ class CompressedFedAvg(FedAvg):
         super().__init__(**settings)
         self.method, self.key, self.agreement = method, key, agreement(method, key)
         self._dtypes: dict[str, np.dtype] = {}
+        self._bfloat16: set[str] = set()
         self.uplink_bytes: Counter[int] = Counter()
         self.downlink_bytes: Counter[int] = Counter()
 
@@ -181,7 +193,9 @@ class CompressedFedAvg(FedAvg):
             Connection to the clients.
         """
         self._model = _numpy(arrays)
-        self._dtypes = self._dtypes or {name: array.dtype for name, array in self._model.items()}
+        if not self._dtypes:
+            self._dtypes = {name: array.dtype for name, array in self._model.items()}
+            self._bfloat16 = {name for name, array in arrays.items() if array.dtype == BFLOAT16}
         sent = self._rounded(arrays)
         return self._counted(server_round, sent, super().configure_train(server_round, sent, config, grid))
 
@@ -205,13 +219,13 @@ class CompressedFedAvg(FedAvg):
         return self._counted(server_round, sent, super().configure_evaluate(server_round, sent, config, grid))
 
     def _rounded(self, arrays: ArrayRecord) -> ArrayRecord:
-        return _record(rounded(_numpy(arrays), self._dtypes))
+        return _record(rounded(_numpy(arrays), self._dtypes), self._bfloat16)
 
     def _counted(
         self, server_round: int, arrays: ArrayRecord, messages: Iterable[FlowerMessage]
     ) -> list[FlowerMessage]:
         outgoing = list(messages)
-        self.downlink_bytes[server_round] += len(outgoing) * sum(array.nbytes for array in _numpy(arrays).values())
+        self.downlink_bytes[server_round] += len(outgoing) * sum(array.numpy().nbytes for array in arrays.values())
         return outgoing
 
     def aggregate_train(
@@ -268,8 +282,14 @@ def _need_flower() -> None:
 
 
 def _numpy(record: ArrayRecord) -> dict[str, np.ndarray]:
-    return {name: array.numpy() for name, array in record.items()}
+    """Return the arrays of a record, bfloat16 as float32."""
+    return {
+        name: widened(array.numpy()) if array.dtype == BFLOAT16 else array.numpy() for name, array in record.items()
+    }
 
 
-def _record(arrays: Arrays) -> ArrayRecord:
-    return ArrayRecord({name: Array(array) for name, array in arrays.items()})
+def _record(arrays: Arrays, in_bfloat16: Collection[str] = ()) -> ArrayRecord:
+    record = {name: Array(narrowed(a) if name in in_bfloat16 else a) for name, a in arrays.items()}
+    for name in in_bfloat16:
+        record[name].dtype = BFLOAT16
+    return ArrayRecord(record)

@@ -201,6 +201,32 @@ def rounded(model: Arrays, dtypes: Mapping[str, np.dtype]) -> Arrays:
     return {name: array.astype(dtypes.get(name, array.dtype), copy=False) for name, array in model.items()}
 
 
+def widened(array: np.ndarray) -> np.ndarray:
+    """Return the float32 values of an array of bfloat16.
+
+    Parameters
+    ----------
+    array : ndarray
+        Its entries have two bytes, of any dtype: ``np.load`` does not know the dtype of ``ml_dtypes``.
+    """
+    bits = np.ascontiguousarray(array).view(np.uint16).astype(np.uint32)
+    return np.asarray(bits << np.uint32(16)).view(np.float32).reshape(array.shape)
+
+
+def narrowed(array: np.ndarray) -> np.ndarray:
+    """Return the bytes of a float32 array rounded to bfloat16, to nearest even, with the dtype "V2".
+
+    Parameters
+    ----------
+    array : float32 ndarray
+        Values to round.
+    """
+    bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
+    up = np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
+    short = np.where(np.isnan(array), bits | np.uint32(0x400000), bits + up) >> np.uint32(16)
+    return np.asarray(short).astype(np.uint16).view("V2").reshape(array.shape)
+
+
 def agreement(method: Operator | Feedback, key: Key) -> str:
     """Return a description of method and key, which must be equal on clients and server.
 

@@ -13,7 +13,8 @@ from flwr.serverapp.strategy import FedAvg
 from flwr.supercore.task_identity import TaskIdentity
 
 from gpu_validation.adapters.flower import CompressedFedAvg, CompressedUpdates
-from operators import QSGD, ErrorFeedback, Key, TopK
+from gpu_validation.adapters.model_updates import narrowed, widened
+from operators import QSGD, ErrorFeedback, Identity, Key, TopK
 
 METHOD = ErrorFeedback(TopK(fraction=0.5))
 
@@ -64,13 +65,43 @@ def app_of(mods, change, weight=1, damage=None):
     return app
 
 
-def run(apps, strategy, numbers=(0, 1, 2), rounds=3):
+def in_bfloat16(values):
+    """An Array as Flower makes it of an array of ``ml_dtypes``."""
+    bare = Array(narrowed(np.asarray(values, np.float32)))
+    return Array("bfloat16", bare.shape, bare.stype, bare.data)
+
+
+def app_in_bfloat16(mods, change):
+    """A client that adds in float32 and replies in bfloat16; ``w`` moves by several units, its mean by less."""
+    app = ClientApp()
+
+    @app.train(mods=mods)
+    def train(message, context):
+        w = message.content["arrays"]["w"]
+        assert w.dtype == "bfloat16", w.dtype
+        arrays = ArrayRecord({"w": in_bfloat16(widened(w.numpy()) + np.float32(change))})
+        return Message(RecordDict({"arrays": arrays, "metrics": MetricRecord({"num-examples": 1})}), reply_to=message)
+
+    return app
+
+
+def bfloat16_rounds():
+    """The model after 64 rounds in which one client of three moves by a unit, 2^-7, and the bytes sent to them."""
+    mods = [CompressedUpdates(Identity(), parameters=["w"])]
+    strategy = CompressedFedAvg(Identity(), min_train_nodes=3, fraction_evaluate=0.0)
+    apps = [app_in_bfloat16(mods, change) for change in (2.0**-7, 0, 0)]
+    result, _ = run(apps, strategy, rounds=64, model=ArrayRecord({"w": in_bfloat16(np.ones(4))}))
+    return result.arrays["w"].numpy().tolist(), strategy.downlink_bytes[64]
+
+
+def run(apps, strategy, numbers=(0, 1, 2), rounds=3, model=None):
     contexts = {
         node: Context(1, node, {} if number is None else {"partition-id": number}, RecordDict(), {})
         for node, number in zip((11, 7, 5), numbers, strict=True)
     }
     grid = Grid(dict(zip(contexts, apps, strict=True)), contexts)
-    return strategy.start(grid, ArrayRecord({"w": Array(np.zeros(4, np.float32))}), num_rounds=rounds), contexts
+    model = model or ArrayRecord({"w": Array(np.zeros(4, np.float32))})
+    return strategy.start(grid, model, num_rounds=rounds), contexts
 
 
 def said(apps, strategy, **settings):
@@ -107,6 +138,7 @@ def main():
         "damaged": said([*fine[:2], app_of(mods, changes[2], damage=True)], CompressedFedAvg(METHOD)),
         "twice": said(fine, CompressedFedAvg(METHOD), numbers=(0, 1, 1)),
         "no number": said(fine, CompressedFedAvg(METHOD), numbers=(0, 1, None)),
+        "bfloat16": bfloat16_rounds(),
         "no weight": said([*fine[:2], app_of(mods, changes[2], 0)], CompressedFedAvg(METHOD)),
     }
     sys.stdout.write(json.dumps(answer))

@@ -5,6 +5,7 @@ import math
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -128,6 +129,9 @@ def test_both_ends_with_flowers_own_messages(programs, tmp_path):
     assert all(0 < bytes_up <= 3 * (frame + FRAME + 9) for bytes_up in answer["uplink"].values())
     assert all(3 * answer["uplink of two"][n] // 2 in range(up - 3, up + 4) for n, up in answer["uplink"].items())
     assert answer["downlink"] == dict.fromkeys("123", 2 * 3 * 4 * 4)  # to train and to evaluate
+    model, sent = answer["bfloat16"]
+    assert np.allclose(model, 1 + 64 / 3 * 2.0**-7, rtol=1e-5)  # float32 on the server
+    assert sent == 3 * 4 * 2
     for name, sentence in SENTENCES.items():
         assert sentence in answer[name], name
 

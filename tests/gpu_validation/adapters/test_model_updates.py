@@ -14,8 +14,10 @@ from gpu_validation.adapters.model_updates import (
     agreement,
     decode_updates,
     encode_update,
+    narrowed,
     rounded,
     trainable_parameters,
+    widened,
 )
 from operators import (
     EF21,
@@ -310,6 +312,41 @@ def test_movements_below_half_a_unit_of_float16_add_up(method):
         model = decode_updates(method, model, updates, key=Key(0, step=number))
     assert np.allclose(model["w"], 1.1, atol=2e-3)
     assert np.allclose(model["v"], 8.1, atol=1e-2)
+
+
+WORDS = np.arange(2**16, dtype=np.uint16)
+
+
+def test_every_bfloat16_is_read_as_torch_reads_it_and_comes_back():
+    values = widened(WORDS.view("V2"))
+    expected = torch.from_numpy(WORDS.view(np.int16)).view(torch.bfloat16).float().numpy()
+    number = ~np.isnan(expected)
+    assert np.array_equal(values.view(np.uint32)[number], expected.view(np.uint32)[number])
+    assert np.isnan(values[~number]).all()
+    back = narrowed(values)
+    assert back.dtype == np.dtype("V2")
+    assert np.array_equal(back.view(np.uint16)[number], WORDS[number])
+    assert np.isnan(widened(back)[~number]).all()
+
+
+@hypothesis.given(hypothesis.strategies.lists(hypothesis.strategies.floats(width=32), min_size=1, max_size=9))
+def test_values_are_rounded_to_bfloat16_as_torch_rounds_them(values):
+    array = np.array(values, np.float32)
+    expected = torch.from_numpy(array).bfloat16().float().numpy()
+    assert np.array_equal(widened(narrowed(array)), expected, equal_nan=True)
+    scalar = array[:1].reshape(())
+    assert narrowed(scalar).shape == widened(narrowed(scalar)).shape == ()
+
+
+def test_movements_below_half_a_unit_of_bfloat16_add_up():
+    sent, model = np.ones(4, np.float32), {"w": np.ones(4, np.float32)}
+    for number in range(1000):
+        after = {"w": sent + np.float32(1e-3)}  # half a unit is 2^-8
+        _, frame = encode_update(Identity(), None, {"w": sent}, after, key=Key(0, step=number), parameters=["w"])
+        model = decode_updates(Identity(), model, [Update(0, 1.0, frame)], key=Key(0, step=number))
+        sent = widened(narrowed(model["w"]))
+    assert np.allclose(model["w"], 2.0, atol=1e-3)
+    assert np.allclose(sent, 2.0)
 
 
 def test_one_client_of_many_that_moves_by_a_unit_is_seen_after_enough_rounds():
