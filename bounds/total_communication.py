@@ -23,6 +23,7 @@ import numpy as np
 from .bound import Bound, Side, Status
 from .catalogue import all_bounds
 from .claims import Claim, Contractive, NoClaim, Unbiased
+from .properties import Property
 from .runtime.checks import nonnegative, positive_integer
 
 SMALLEST = sys.float_info.min  # stands for omega = 0 and alpha = 0, where the rates are continuous
@@ -61,11 +62,17 @@ class Total:
 
 @lru_cache(maxsize=1)
 def methods() -> dict[str, Bound]:
-    """Name -> theorem, for every upper bound on steps that depends on omega, alpha, or omega1 and omega2."""
+    """Name -> theorem, for every upper bound on steps that depends on omega, alpha, or omega1 and omega2.
+
+    Every step of these methods exchanges a message.
+    """
     return {
         name: bound
         for name, bound in all_bounds().items()
-        if bound.unit == "step" and bound.side is Side.UPPER and level_names(bound)
+        if bound.unit == "step"
+        and bound.side is Side.UPPER
+        and level_names(bound)
+        and Property.LOCODL not in bound.setting.needs
     }
 
 

@@ -33,6 +33,7 @@ from bounds import (
     symbols,
 )
 from bounds.catalogue import PACKAGES as CATALOGUE
+from bounds.plan import coverage
 from bounds.proofs import Proof, proofs_of
 from bounds.setting import implied, never_above
 from bounds.special.function import SpecialFunction
@@ -271,6 +272,12 @@ def status_table() -> str:
     """How many bounds have which status."""
     counts = {status: sum(b.status is status for b in all_bounds().values()) for status in Status}
     return table(["status", "bounds"], [[status.value, str(count)] for status, count in counts.items()])
+
+
+def coverage_table() -> str:
+    """Which theorems a plan rests on, and why it does not rest on the others."""
+    rows = [[f"[{code(name)}](#bound-{name})", escape(why)] for name, why in coverage().items()]
+    return table(["theorem", "in a plan"], rows)
 
 
 def formula_of(name: str) -> str:

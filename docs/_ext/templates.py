@@ -34,6 +34,7 @@ FUNCTIONS = {
             "bound_overview",
             "bound_sections",
             "status_table",
+            "coverage_table",
             "formula_of",
             "assumption_of",
             "bound_value",

@@ -440,3 +440,24 @@ def test_convexity_counts_as_known_where_a_setting_is_given():
     given = {one for one in needs if one.kind in ("problem", "noise")} - {Property.CONVEX}
     arguments = {"runtime": RUNTIME, "problem": Smooth(1.0, 1.0, 1.0, convex=True), "target": 0.1, "setting": given}
     assert plan(CANDIDATES[:1], **arguments).best.theorem == "pasgd_convex_sharp"
+
+
+def test_every_theorem_is_covered_or_says_why_not():
+    from bounds import Status, all_bounds, theorems
+    from bounds.plan import coverage
+
+    rows = coverage()
+    assert set(rows) == {name for name, bound in all_bounds().items() if getattr(theorems, name, None) is bound}
+    assert rows["pasgd_iterations"] == rows["diana"] == "covered"
+    for name in ("scaffold", "fednova", "slowmo", "locodl", "correlated_bit_error"):
+        assert rows[name].startswith("recalled")
+    for name in ("stale_sgd", "ef21_noise"):
+        assert rows[name] == "a plan offers no such method"
+    assert all(all_bounds()[name].status is not Status.RECALLED for name, why in rows.items() if why == "covered")
+
+
+def test_a_method_whose_steps_do_not_all_exchange_has_no_total_of_bits():
+    from bounds.total_communication import methods
+
+    assert "locodl" not in methods()
+    assert "diana" in methods()
