@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar, Self
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
 import torch
 
 from bounds.fields import Fields
 
+from ..fingerprint import Fingerprint, fingerprint, require_like, require_own_state
 from ..inputs import canonical_tensor
 from ..key import Key
 from ..message import Message
@@ -22,8 +24,9 @@ class Feedback(Fields, ABC):
     """A sender and a receiver of a sequence of vectors; subclasses are frozen, final dataclasses.
 
     A state is a mapping of names to tensors: ``torch.save`` stores it and ``torch.load(weights_only=True)`` restores
-    it.  No method changes its input state.  The sender starts with ``init(d)``, the receiver with ``init_receiver(d)``,
-    which is empty if the receiver needs no state.
+    it.  ``state_dict`` adds a fingerprint, which ``load_state_dict`` checks.  No method changes its input state.  The
+    sender starts with ``init(d)``, the receiver with ``init_receiver(d)``, which is empty if the receiver needs no
+    state.
 
     Attributes
     ----------
@@ -90,6 +93,52 @@ class Feedback(Fields, ABC):
         key : Key or None, optional
             Stream of random numbers.
         """
+
+    def state_dict(self, state: State, *, d: int, key: Key | None = None) -> dict[str, Any]:
+        """Return a state of either end with the fingerprint of its method, as tensors and plain values.
+
+        Parameters
+        ----------
+        state : State
+            State of this end.
+        d : int
+            Number of coordinates.
+        key : Key or None, optional
+            Key of the run, if loading must check it.
+        """
+        values = {name: value.clone() for name, value in state.items()}
+        return {"fingerprint": self._fingerprint(d, key), "values": values}
+
+    def load_state_dict(
+        self, saved: Mapping[str, Any], *, d: int, key: Key | None = None, receives: bool = False
+    ) -> State:
+        """Return the state of a ``state_dict`` of the same method.
+
+        Parameters
+        ----------
+        saved : mapping
+            Result of ``state_dict``.
+        d : int
+            Number of coordinates.
+        key : Key or None, optional
+            The key given to ``state_dict``.
+        receives : bool, optional
+            Whether the state is the receiver's.
+
+        Raises
+        ------
+        ValueError
+            For a state of another method, dimension or key, with entries of other shapes or dtypes, or one that is not
+            finite.
+        """
+        saved = require_own_state(saved, self._fingerprint(d, key), of=f"{self.name} feedback")
+        values = saved["values"]
+        require_like(values, self.init_receiver(d) if receives else self.init(d), f"{self.name} feedback")
+        return {name: value.clone() for name, value in values.items()}
+
+    def _fingerprint(self, d: int, key: Key | None) -> Fingerprint:
+        key = key and replace(key, step=0, rank=0)
+        return fingerprint({"operator": self, "d": d, "key": key})
 
     def bits(self, d: int) -> Size:
         """Return the length of one message at dimension d.

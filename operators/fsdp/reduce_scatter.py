@@ -8,6 +8,7 @@ coordinate, and the error of the mean is that of gathering, w S/m.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ from ..ddp.lost_rank import explaining
 from ..ddp.scatter import Scatter, predicted_scatter_bytes
 from ..exchange.channel import TO_OWNER, Channel
 from ..feedback.feedback import Feedback, State
-from ..fingerprint import require_finite, require_like
+from ..fingerprint import fingerprint, require_finite, require_like, require_own_state
 from ..inputs import canonical_tensor
 from ..key import Key
 from ..message import Message
@@ -62,6 +63,7 @@ class CompressedReduceScatter(ReduceScatter):
         self._receivers: list[Channel] = []
         self._saved: list[State] = []
         self.backward_pass = BackwardPass()
+        self._fingerprint = fingerprint({"operator": operator, "key": replace(key, step=0, rank=0)})
 
     def allocate(self, size: Sequence[int | torch.SymInt], *, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
         """Return a new buffer.
@@ -182,7 +184,11 @@ class CompressedReduceScatter(ReduceScatter):
         """Return what is remembered and counted: tensors and plain values only."""
         states = [channel.state for channel in self._channels] or self._saved
         counters = [self.steps, self.codec_bits, self.payload_bytes, self.predicted_bytes]
-        return {"states": [{k: v.clone() for k, v in state.items()} for state in states], "counters": counters}
+        return {
+            "fingerprint": self._fingerprint,
+            "states": [{k: v.clone() for k, v in state.items()} for state in states],
+            "counters": counters,
+        }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue where ``state_dict`` was taken, on the same rank of as many.
@@ -195,8 +201,10 @@ class CompressedReduceScatter(ReduceScatter):
         Raises
         ------
         ValueError
-            For NaN, infinities and tensors of other shapes; what is not connected yet is compared at the first step.
+            For a state of another operator or key, NaN, infinities and tensors of other shapes; what is not connected
+            yet is compared at the first step.
         """
+        state = require_own_state(state, self._fingerprint, of=self._label)
         require_finite(state["states"], self._label)
         if self._channels and state["states"]:
             require_like(state["states"], [channel.state for channel in self._channels], self._label)

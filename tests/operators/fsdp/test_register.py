@@ -303,6 +303,14 @@ def test_every_rank_of_a_mesh_refuses_what_one_has_or_is(differing):
         assert rank == differing or words == f"the arguments of rank {differing} are refused: {own}"
 
 
+@pytest.mark.parametrize(("other", "name"), [((QSGD(levels=8), KEY), "operator"), ((QSGD(levels=4), Key(1)), "key")])
+def test_the_state_of_one_module_is_refused_by_another_method_or_key(other, name):
+    state = CompressedReduceScatter(QSGD(levels=4), key=KEY, module="head").state_dict()
+    CompressedReduceScatter(QSGD(levels=4), key=replace(KEY, step=3, rank=1)).load_state_dict(state)
+    with pytest.raises(ValueError, match=f"module 'head' differs in {name}: give the same {name}"):
+        CompressedReduceScatter(other[0], key=other[1], module="head").load_state_dict(state)
+
+
 def test_misuse_is_refused():
     with pytest.raises(ValueError, match="no module of the model is sharded"):
         register(network(), ScaledSign())
