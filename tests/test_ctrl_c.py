@@ -28,6 +28,7 @@ def count(frame, event, argument):
         os.kill(os.getpid(), signal.SIGINT)
 
 
+package = {"ratedist": "ratedist.interfaces"}.get(package, package)
 main = importlib.import_module(f"{package}.cli").main
 sys.setprofile(count)
 status = main(arguments)

@@ -41,6 +41,6 @@ def _why(name: str) -> str:
         return f"recalled: {bound.setting.known_up_to or 'not derived here'}"
     if bound.setting.concludes not in PROGRESS:
         return f"about another quantity: {bound.setting.concludes.words}"
-    planned = set().union(*(all_bounds()[one].setting.needs for one in used))
+    planned = set().union(*(all_bounds()[theorem].setting.needs for theorem in used))
     methods = {item for item in bound.setting.needs if item.kind == "method"}
     return OTHER_FORM if methods <= planned else NOT_OFFERED

@@ -13,14 +13,14 @@ import numpy as np
 from bounds import Interval
 from bounds.estimate import Estimate, through
 from bounds.runtime import count_rounds, no_round
-from bounds.tau import TauStar, tau_curved, tau_smooth, tau_straggler
+from bounds.tau import TauStar, tau_curved, tau_smooth, tau_straggler, tau_third_order
 from bounds.tau import tau_star as published_tau_star
 
 from .. import numbers
 from ..cluster.cluster import Cluster, checked_cluster
 from ..numbers import read, real
 from ..plans.problem import Curvature, Uncertain, between, read_constants, rho_of, uncertain_statement
-from ..plans.tau_result import TauResult, curved_statement, published_statement
+from ..plans.tau_result import TauResult, curved_statement, published_statement, third_order_statement
 from ..records import Statement
 from .call import REQUIRED, Argument, Call, Command, Control, Number, Route, Text
 from .shared import BITS_OR_D, CLUSTER, PROBLEM_EXAMPLE, UNCERTAIN, message_bits, parameters_not_said
@@ -38,6 +38,8 @@ def tau_star(
     d: numbers.Number | None = None,
     third_derivative: numbers.Number | None = None,
     curvature: Curvature | None = None,
+    hessian_lipschitz: numbers.Number | None = None,
+    kurtosis: numbers.Number | None = None,
 ) -> TauResult:
     """Return how many local steps between two averagings minimise the error bound at this learning rate.
 
@@ -74,12 +76,17 @@ def tau_star(
         What is assumed of F beyond smoothness: "convex", or a number rho with every Hessian >= -rho, rho <= L.  Then
         the sharper bound of that class takes the place of Theorem 1, eta L <= 1 is its only condition, and tau* grows
         by sqrt(8/(1 - 1/m)) on a convex F, less the larger rho.  Left out, nothing is assumed.
+    hessian_lipschitz : array_like, optional
+        Q with ``|H(x) - H(y)| <= Q |x - y|`` for the Hessian H of F.  Then the third-order bound takes the place of
+        that of the class, rho = L without a ``curvature``, and steps take their mean time.
+    kurtosis : array_like, optional
+        ``E|n|^4 <= kurtosis sigma2^2`` for the noise n of one worker, >= 1; 3, as of Gaussian noise, if left out.
 
     Raises
     ------
     ValueError
-        For arguments outside the ranges, without the length of a message, for a budget without a whole round, or for
-        sigma2 = 0, where every tau is as good as the cap.
+        For arguments outside the ranges, without the length of a message, for a budget without a whole round, for
+        sigma2 = 0, where every tau is as good as the cap, or for a kurtosis without ``hessian_lipschitz``.
 
     Examples
     --------
@@ -99,15 +106,19 @@ def tau_star(
     delay_s = cluster.model().seconds_per_averaging(bits=real("bits", given["bits"]))
     problem = {name: given[name] for name in ("gap", "eta", "time_s", "L", "sigma2")}
     rho = rho_of(curvature)
+    third_order = _third_order(hessian_lipschitz, kurtosis)
     round_s = cluster.step_seconds(1, real("bits", given["bits"])).lo
     if count_rounds(Fraction(given["time_s"]), Fraction(round_s)) < 1:
         raise ValueError(no_round(Fraction(given["time_s"]), 1, Fraction(round_s)))
-    best = _best(problem, delay_s, cluster.workers, rho)
+    best = _best(problem, delay_s, cluster.workers, rho, third_order)
     assert best.integer is not None
     real_numbers = {name: float(Fraction(text)) for name, text in problem.items()}
-    curved = None if rho is None else float(rho)
-    straggling = tau_straggler(runtime=cluster.model(), bits=real("bits", given["bits"]), rho=curved, **real_numbers)
-    sharp = straggling.capped if rho is None else straggling.integer
+    curved = None if rho is None and not third_order else float(Fraction(given["L"]) if rho is None else rho)
+    sharp: int | None = best.integer
+    if not third_order:
+        runtime, length = cluster.model(), real("bits", given["bits"])
+        straggling = tau_straggler(runtime=runtime, bits=length, rho=curved, **real_numbers)
+        sharp = straggling.capped if rho is None else straggling.integer
     smooth = None
     if third_derivative is not None:
         third = _scalar("third_derivative", third_derivative)
@@ -116,7 +127,12 @@ def tau_star(
     again = partial(tau_star, cluster=cluster)
     statement = published_statement(cluster, given, delay_s, best, sharp, again)
     statement = replace(statement, assumed=(*statement.assumed, *parameters_not_said(d)))
-    if rho is not None:
+    if third_order:
+        again = partial(tau_star, cluster=cluster, curvature=curvature, **third_order)
+        statement = third_order_statement(statement, curved, best.integer, third_order, again)
+        if kurtosis is None:
+            statement = replace(statement, assumed=(*statement.assumed, "kurtosis = 3"))
+    elif rho is not None:
         statement = curved_statement(
             statement, rho, best.integer, sharp, partial(tau_star, cluster=cluster, curvature=curvature)
         )
@@ -124,7 +140,7 @@ def tau_star(
         statement = _within(statement, cluster, best.capped, given)
     interval = Interval(best.integer, best.integer)
     if uncertain:
-        interval = _tau_interval(problem, delay_s, cluster.workers, rho, uncertain)
+        interval = _tau_interval(problem, delay_s, cluster.workers, rho, third_order, uncertain)
         advice = f"{between(interval, uncertain)}: measure them.  With the values taken: {statement.advice}"
         statement = replace(uncertain_statement(statement, uncertain), advice=advice)
     result = TauResult(best.integer, statement=statement, interval=interval, certified=not uncertain)
@@ -137,8 +153,23 @@ def tau_star(
         sharp=sharp,
         smooth=smooth,
         rho=curved,
+        third_order=third_order,
     )
     return result
+
+
+def _third_order(hessian_lipschitz: Any, kurtosis: Any) -> dict[str, str]:
+    """Return the constants of the third-order bound; empty without a Lipschitz constant of the Hessian."""
+    if hessian_lipschitz is None:
+        if kurtosis is not None:
+            raise ValueError(
+                f"kurtosis must come with hessian_lipschitz; got kurtosis = {kurtosis} alone: give both, or neither"
+            )
+        return {}
+    return {
+        "hessian_lipschitz": _scalar("hessian_lipschitz", hessian_lipschitz),
+        "kurtosis": _scalar("kurtosis", 3 if kurtosis is None else kurtosis),
+    }
 
 
 def _within(statement: Statement, cluster: Cluster, tau: int, given: Mapping[str, str]) -> Statement:
@@ -154,15 +185,21 @@ def _within(statement: Statement, cluster: Cluster, tau: int, given: Mapping[str
     )
 
 
-def _best(problem: dict[str, str], delay_s: float, workers: int, rho: Fraction | None) -> TauStar:
-    """Return Theorem 2, or the minimiser for the curvature, which has no cap.
+def _best(
+    problem: dict[str, str], delay_s: float, workers: int, rho: Fraction | None, third_order: dict[str, str]
+) -> TauStar:
+    """Return Theorem 2, or the minimiser for the curvature or the third order, which has no cap.
 
     Raises
     ------
     ValueError
         Without noise.
     """
-    if rho is None:
+    if third_order:
+        least = Fraction(problem["L"]) if rho is None else rho
+        third = tau_third_order(**problem, delay_s=delay_s, m=workers, rho=least, **third_order)
+        best = TauStar(third.real, third.integer, None, third.integer)
+    elif rho is None:
         best = published_tau_star(**problem, delay_s=delay_s)
     else:
         curved = tau_curved(**problem, delay_s=delay_s, m=workers, rho=rho)
@@ -177,12 +214,18 @@ def _best(problem: dict[str, str], delay_s: float, workers: int, rho: Fraction |
 
 
 def _tau_interval(
-    problem: dict[str, str], delay_s: float, workers: int, rho: Fraction | None, uncertain: dict[str, Estimate]
+    problem: dict[str, str],
+    delay_s: float,
+    workers: int,
+    rho: Fraction | None,
+    third_order: dict[str, str],
+    uncertain: dict[str, Estimate],
 ) -> Interval:
     """Of the integer tau* over the intervals of the constants: it grows with gap and falls with L and sigma2."""
 
     def at(corner: Mapping[str, float]) -> Interval:
-        integer = _best(problem | {name: repr(value) for name, value in corner.items()}, delay_s, workers, rho).integer
+        at_corner = problem | {name: repr(value) for name, value in corner.items()}
+        integer = _best(at_corner, delay_s, workers, rho, third_order).integer
         assert integer is not None
         return Interval(integer, integer)
 
@@ -209,23 +252,27 @@ TIME_S = Argument("time_s", Number(), REQUIRED, control=Control("Time budget", "
 BITS, D = (replace(argument, kind=Number()) for argument in BITS_OR_D)
 THIRD = Argument("third_derivative", Number(), help="of the loss, along the noise")
 CURVATURE = Argument("curvature", Text(), help="convex, or rho where every Hessian is >= -rho: longer periods are safe")
+HESSIAN = Argument("hessian_lipschitz", Number(), help="Q, where the Hessian changes by Q per unit of distance at most")
+KURTOSIS = Argument("kurtosis", Number(), help="of one worker's gradient noise; 3 if left out (with hessian_lipschitz)")
 CALL = Call(
     name="tau",
     summary="how many local steps between two averagings",
     place=5,
     function=tau_star,
     command=Command(
-        arguments=(CLUSTER, L, SIGMA2, GAP, ETA, TIME_S, BITS, D, THIRD, CURVATURE),
+        arguments=(CLUSTER, L, SIGMA2, GAP, ETA, TIME_S, BITS, D, THIRD, CURVATURE, HESSIAN, KURTOSIS),
         examples=(
             "--workers 16 --step-s 0.08 --bits 8.192e8 --L 1 --sigma2 1 --eta 0.01 --gap 1 --time-s 600",
             "--workers 4 --step-s 1 --latency-s 1 --bits 0 --L 1 --sigma2 1 --eta 0.05 --gap 1 --time-s 1e4 "
             "--curvature convex",
+            "--workers 4 --step-s 1 --latency-s 1 --bits 0 --L 1 --sigma2 1 --eta 0.05 --gap 1 --time-s 1e4 "
+            "--curvature convex --hessian-lipschitz 0.5",
         ),
         run=tau_star,
         ok=lambda result: result.safe is not None,
     ),
     route=Route(
-        arguments=(CLUSTER, L, SIGMA2, ETA, GAP, TIME_S, BITS, D, THIRD, CURVATURE),
+        arguments=(CLUSTER, L, SIGMA2, ETA, GAP, TIME_S, BITS, D, THIRD, CURVATURE, HESSIAN, KURTOSIS),
         run=tau_star,
         about="A problem, a cluster and a budget; "
         'L, sigma2 and gap may be texts "value:low:high" or left out (assumed 1).',

@@ -9,8 +9,14 @@ from typing import Any
 
 from bounds import Setting
 from bounds.runtime import count_rounds
-from bounds.tau import Derivation, TauConvex, TauCurved, TauStar, tau_straggler
-from bounds.theorems import pasgd_convex_sharp, pasgd_runtime, pasgd_smooth_sharp
+from bounds.tau import Derivation, TauConvex, TauCurved, TauStar, TauThirdOrder, tau_straggler, tau_third_order
+from bounds.theorems import (
+    pasgd_convex_sharp,
+    pasgd_runtime,
+    pasgd_smooth_sharp,
+    pasgd_third_order,
+    pasgd_third_order_convex,
+)
 
 from ..cluster.cluster import Cluster
 from ..numbers import real
@@ -50,7 +56,7 @@ class TauResult(Quantity):
     tau : int
         The best integer by Theorem 2 (equal to the float itself).
     tau_real : float
-        Its real minimiser.
+        Its real minimiser; of the third-order bound, that of its leading order on a convex F.
     cap : int or None
         The largest tau that the learning rate allows, None if eta L > 1.
     safe : int or None
@@ -62,6 +68,8 @@ class TauResult(Quantity):
         not; else None.
     rho : float or None
         What was assumed of the curvature: every Hessian >= -rho; None if nothing.
+    third_order : dict of str to str
+        ``hessian_lipschitz`` and ``kurtosis`` where the third-order bound was minimised; else empty.
     """
 
     tau: int
@@ -71,6 +79,7 @@ class TauResult(Quantity):
     sharp: int | None
     smooth: int | None
     rho: float | None
+    third_order: dict[str, str]
 
     @property
     def recommended(self) -> int | None:
@@ -83,8 +92,10 @@ class TauResult(Quantity):
         Raises
         ------
         ValueError
-            With rho > 0, where the minimiser has no closed form.
+            With rho > 0 or a Lipschitz Hessian, where the minimiser has no closed form.
         """
+        if self.third_order:
+            raise ValueError("the third-order bound has no derivation in closed form: see bounds.tau.tau_third_order")
         if self.rho:
             raise ValueError(f"the minimiser for rho > 0 is derived in bounds.tau.price; got rho = {self.rho}")
         return TauStar.derivation() if self.rho is None else TauConvex.derivation()
@@ -109,7 +120,7 @@ class TauResult(Quantity):
         facts = {
             "if assumed": unknown,
             "theorem": shown.facts["theorem"],
-            "no stragglers": plain if cluster.is_random else "",
+            "no stragglers": plain if cluster.is_random and not self.third_order else "",
             "an averaging": f"{averaging_s:.3g} s, {averaging_s / cluster.step_s:.3g} steps" if cluster.step_s else "",
             "turns": "" if steps is None or not self.certified else self._turn(cluster, bits, steps),
             "learning rate": self._rate(),
@@ -137,7 +148,7 @@ class TauResult(Quantity):
         time_s = Fraction(given["time_s"])
         if count_rounds(time_s, Fraction(round_s)) < 1:
             return f"No round of {steps} steps ends in {float(time_s):g} s: it takes {round_s:.4g} s; give more time."
-        counted = " (stragglers counted)" if cluster.is_random else ""
+        counted = f" (stragglers {'not ' * bool(self.third_order)}counted)" if cluster.is_random else ""
         return f"Average every {'step' if steps == 1 else f'{number_text(steps)} steps'}{counted}."
 
     def _rate(self) -> str:
@@ -153,6 +164,10 @@ class TauResult(Quantity):
 
         def best(scale: float) -> int | None:
             runtime = scaled(cluster, "between", bandwidth=scale).model()
+            if self.third_order:
+                delay_s = runtime.seconds_per_averaging(bits=bits)
+                m, rho = cluster.workers, self.rho
+                return tau_third_order(**problem, delay_s=delay_s, m=m, rho=rho, **self.third_order).integer
             straggling = tau_straggler(runtime=runtime, bits=bits, rho=self.rho, **problem)
             return straggling.capped if self.rho is None else straggling.integer
 
@@ -244,5 +259,33 @@ def curved_statement(
         assumptions=(*plain.assumptions[:-1], "eta*L <= 1; no tau is too long for it"),
         advice=f"Average every {every} to be safe in the worst case {classed}{waiting}",
         formula=TauCurved.latex() if rho else TauConvex.latex(),
+        function=function,
+    )
+
+
+def third_order_statement(
+    plain: Statement, rho: float | None, tau: int, third_order: dict[str, str], function: Callable[..., Any]
+) -> Statement:
+    """Return what is said where the Hessian is Lipschitz, from what is said without."""
+    bound = pasgd_third_order if rho else pasgd_third_order_convex
+    Q, kurtosis = (float(Fraction(text)) for text in third_order.values())
+    every = "step" if tau == 1 else f"{number_text(tau)} steps"
+    return replace(
+        plain,
+        quantity=f"local steps between two averagings that minimise the bound {bound.name} in seconds",
+        theorem="tau_third_order",
+        reference=str(bound.reference),
+        about=f"minimiser of {bound.name} in seconds, a bound, not of the error itself",
+        needs=Setting(bound.setting.needs | pasgd_runtime.setting.needs, bound.setting.concludes).hypotheses(),
+        assumptions=(
+            *plain.assumptions[:-2],
+            "steps take their mean time: stragglers are not counted",
+            "eta*L <= 1; no tau is too long for it",
+        ),
+        advice=(
+            f"Average every {every} to be safe in the worst case of every F whose Hessian is {Q:g}-Lipschitz and >= "
+            f"{-rho if rho else 0:g}, at a kurtosis of {kurtosis:g} at most"
+        ),
+        formula=TauThirdOrder.latex(),
         function=function,
     )

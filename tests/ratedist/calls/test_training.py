@@ -6,6 +6,7 @@ import ratedist as rd
 from bounds import Interval
 from bounds.estimate import Estimate
 from bounds.runtime import AutoregressiveLogNormal, Pareto, rounds_by
+from bounds.tau import tau_third_order
 from bounds.theorems import pasgd_compressed, pasgd_iterations, pasgd_runtime
 
 CLUSTER = rd.Cluster(workers=4, bandwidth_bit_per_s=8e9, latency_s=0.0, step_s=1.0, compute="constant")
@@ -230,3 +231,28 @@ def test_the_advice_spells_the_ends_as_the_interval_does():
     assert (guess.lo, guess.hi) == (1, 2274)
     assert guess.statement.advice.startswith("From 1 to 2 274 over L, sigma2, gap")
     assert "[1, 2 274]" in guess.explain()
+
+
+LIPSCHITZ = {"eta": "0.05", "L": 1, "sigma2": 1, "gap": 1, "time_s": 10_000, "bits": 0}
+
+
+@pytest.mark.parametrize(("curvature", "rho"), [("convex", 0), (None, 1), ("0.1", "0.1")])
+@pytest.mark.parametrize("compute", ["constant", "exponential"])
+def test_a_lipschitz_hessian_allows_the_steps_of_the_third_order_bound(curvature, rho, compute):
+    cluster = rd.Cluster(workers=4, step_s=1, latency_s=2, compute=compute)
+    delay_s = cluster.model().seconds_per_averaging(bits=0)
+    given = {name: value for name, value in LIPSCHITZ.items() if name != "bits"}
+    for constants in ({"hessian_lipschitz": "0.5"}, {"hessian_lipschitz": 2, "kurtosis": 9}):
+        best = rd.tau_star(**LIPSCHITZ, cluster=cluster, curvature=curvature, **constants)
+        expected = tau_third_order(**given, delay_s=delay_s, m=4, rho=rho, **constants).integer
+        assert best.recommended == best.tau == expected
+        assert ("kurtosis = 3" in best.statement.assumed) == ("kurtosis" not in constants)
+        assert ("not counted" in best.verdict) == (compute == "exponential")
+        assert best.explain()
+    plain = rd.tau_star(**LIPSCHITZ, cluster=cluster, curvature=curvature)
+    assert plain.third_order == {}
+
+
+def test_a_kurtosis_alone_is_refused():
+    with pytest.raises(ValueError, match="kurtosis must come with hessian_lipschitz; got kurtosis = 9 alone"):
+        rd.tau_star(**LIPSCHITZ, cluster=rd.Cluster(workers=4), kurtosis=9)
