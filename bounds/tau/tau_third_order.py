@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar
 
 from ..special.growth import MeanGrowth, PairGrowth
@@ -23,6 +24,8 @@ from ..symbols import delay_s, eta, gap, hessian_lipschitz, m, sigma2, tau, time
 from .arguments import exact_arguments
 from .integer import SLACK
 from .radical import Radical, RadicalMinimiser
+
+RANGE = Fraction(1, 10**290), 10**290  # of the factors of the price that are computed in float64
 
 MINIMISER = RadicalMinimiser(
     2 * gap * delay_s / (eta * time_s * tau) + hessian_lipschitz**2 * eta**4 * sigma2**2 * (1 - 1 / m**2) * tau**2 / 12,
@@ -59,7 +62,7 @@ class ThirdOrderPrice:
 
     def total(self, n: int) -> Fraction | float:
         """Return p_0 + ... + p_{n-1}."""
-        turn = min(n, self._turn(n))
+        turn = min(n, self.turn)
         return self._sum_of_third(turn) + self._sum_of_second(n) - self._sum_of_second(turn)
 
     def __call__(self, n: int) -> float:
@@ -88,9 +91,12 @@ class ThirdOrderPrice:
         paired, once = PairGrowth.kernel(y, steps), MeanGrowth.kernel(y * (2 + y), steps)
         return n * (float(self.pairs) * float(paired) + float(self.once) * float(once))
 
-    def _turn(self, n: int) -> int:
-        """Return the least k >= 1 at which the first price is the smaller one, n if that is not below n."""
-        return _least(lambda k: self._third(k) >= self._second(k), n)
+    @cached_property
+    def turn(self) -> int:
+        """The least k >= 1 at which the first price is not above the other one."""
+        if self.growth == 0:
+            return max(1, 1 + math.ceil((self.second - self.once) / self.pairs))
+        return _least(lambda k: math.isinf(self._second(k)) or self._third(k) >= self._second(k))
 
 
 @dataclass(frozen=True)
@@ -153,7 +159,7 @@ def tau_third_order(
     Raises
     ------
     ValueError
-        For arguments outside the ranges, if eta L > 1 or rho > L.
+        For arguments outside the ranges, if eta L > 1 or rho > L; for rho > 0, if float64 has no room for the prices.
     """
     given = exact_arguments(
         "tau_third_order",
@@ -199,7 +205,7 @@ def third_order_price(
     Raises
     ------
     ValueError
-        If eta L > 1 or rho > L.
+        If eta L > 1 or rho > L; for rho > 0, if a price of the steps is below 1e-290 or above 1e290.
     """
     if eta * L > SLACK:
         raise ValueError(f"tau_third_order needs eta L <= 1; got eta L = {float(eta * L)}: lower eta")
@@ -209,20 +215,30 @@ def third_order_price(
     scale = (hessian_lipschitz * eta**2 * sigma2 / 2) ** 2
     once = (1 - u) ** 2 * (1 + (kurtosis - 1) * u) + 2 * (1 - u) * u**2
     second = (1 - u) * (eta * (L + rho) / 2) ** 2 * sigma2
-    return ThirdOrderPrice(second, scale * (1 - u**2), scale * once, eta * rho * (2 + eta * rho))
+    price = ThirdOrderPrice(second, scale * (1 - u**2), scale * once, eta * rho * (2 + eta * rho))
+    factors = (price.second, price.pairs, price.once, price.growth)
+    if rho and any(each and not RANGE[0] <= each <= RANGE[1] for each in factors):
+        raise ValueError(
+            "tau_third_order with rho > 0 needs prices of a step in [1e-290, 1e290], the range of float64; got "
+            f"{', '.join(_power(each) for each in factors if each)}: measure the loss in another unit, or give rho = 0"
+        )
+    return price
 
 
-def _least(holds: Callable[[int], bool], cap: int | None = None) -> int:
-    """Return the least n >= 1 from which on a condition holds, at most the cap."""
+def _least(holds: Callable[[int], bool]) -> int:
+    """Return the least n >= 1 from which on a condition holds."""
     low, high = 0, 1
-    while (cap is None or high < cap) and not holds(high):
+    while not holds(high):
         low, high = high, 2 * high
-    if cap is not None and high >= cap:
-        high = max(cap, 1)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle, high)
     return high
+
+
+def _power(x: Fraction) -> str:
+    """Return a positive number of any size by its power of ten."""
+    return f"about 1e{round((x.numerator.bit_length() - x.denominator.bit_length()) * math.log10(2))}"
 
 
 def _partial(y: float, k: int) -> float:

@@ -2,11 +2,14 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from bounds.tau import TauThirdOrder, tau_convex, tau_third_order
+from bounds.tau.arguments import exact_arguments
+from bounds.tau.tau_third_order import third_order_price
 from bounds.theorems import pasgd_smooth_sharp, pasgd_third_order, pasgd_third_order_convex
 
 AT = {"gap": 1, "delay_s": 10, "eta": "0.05", "L": 1, "sigma2": 1, "time_s": 10_000}
@@ -43,6 +46,25 @@ def test_no_other_integer_has_a_smaller_price(m, kurtosis, Q, rho):
     constants |= {"eta": 0.05, "L": 1.0, "sigma2": 1.0}
     values = [2 * 10 / (0.05 * 1e4 * n) + recursion(n, **constants) for n in range(1, 250)]
     assert values[best - 1] <= min(values) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("rho", ["0", "0.3"])
+@pytest.mark.parametrize("Q", ["0.01", "0.5", 30])
+def test_the_turn_is_the_first_step_at_which_the_second_price_is_not_larger(rho, Q):
+    given = exact_arguments("", eta="0.05", L=1, sigma2=1, m=4, hessian_lipschitz=Q, kurtosis=3, rho=rho)
+    price = third_order_price(**given)
+    before = replace(price, second=10**9 * price.second)  # its steps have the third-order price alone
+    second = replace(price, pairs=10**9 * price.pairs, once=10**9 * price.once)
+    turn = price.turn
+    assert second.of_step(turn) <= before.of_step(turn)
+    assert turn == 1 or second.of_step(turn - 1) > before.of_step(turn - 1)
+
+
+def test_extreme_constants_are_answered_soon_or_refused():
+    far = tau_third_order(**(AT | {"delay_s": "1e300"}), m=4, hessian_lipschitz="1e-200")
+    assert far.integer > 10**200
+    with pytest.raises(ValueError, match=r"needs prices of a step in .* got about 1e-3, about 1e594, "):
+        tau_third_order(**AT, m=4, hessian_lipschitz="1e300", rho=1)
 
 
 def test_at_a_large_constant_the_convex_rule_remains():
