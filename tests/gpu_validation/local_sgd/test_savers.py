@@ -6,12 +6,14 @@ import io
 import pytest
 import torch
 import torch.distributed.checkpoint as dcp
+from torch.nn.parallel import DistributedDataParallel
 
 from gpu_validation.adapters.diloco import DiLoCo
 from gpu_validation.local_sgd.outer import Nesterov
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.local_sgd.simulated import SimulatedWorkers
-from operators import QSGD, Key
+from operators import QSGD, ErrorFeedback, Key, TopK
+from operators.ddp import register
 
 from ..adapters.runs import as_torchrun
 from ..ranks import in_ranks
@@ -187,3 +189,78 @@ def test_two_ranks_save_and_load_by_other_libraries_bit_for_bit(tmp_path):
 
     for found in in_ranks(work, processes=2):
         assert found == {"torch.distributed.checkpoint": True, "accelerate": (True, True), "transformers": True}
+
+
+def with_hook(place, model, wrapped, optimizer):
+    """Train two steps whose gradients a hook compresses; return the hook."""
+    hook = register(wrapped, TopK(fraction=0.25), feedback=ErrorFeedback, scope="layer", key=Key(1))
+    for step in range(2):
+        torch.manual_seed(10 * step + place.rank)
+        optimizer.zero_grad()
+        sum(out.square().mean() for out in wrapped(torch.randint(11, (6,)))).backward()
+        optimizer.step()
+    return hook
+
+
+def hooked_in_torch(place, folder):
+    """Whether torch, safetensors and distributed checkpoints hold a model with a hook, and the model goes on."""
+    from safetensors.torch import load_model, save_model
+
+    model = Network()
+    wrapped = DistributedDataParallel(model)
+    hook = with_hook(place, model, wrapped, torch.optim.SGD(model.parameters(), lr=0.1))
+    twins = [Network(1) for _ in range(3)]
+    file = io.BytesIO()
+    torch.save({"model": wrapped.state_dict(), "hook": hook.state_dict()}, file)
+    file.seek(0)
+    saved = torch.load(file, weights_only=True)
+    twin = DistributedDataParallel(twins[0])
+    twin.load_state_dict(saved["model"])
+    again = register(twin, TopK(fraction=0.25), feedback=ErrorFeedback, scope="layer", key=Key(1))
+    again.load_state_dict(saved["hook"])
+    save_model(model, str(folder.parent / f"safetensors-{place.rank}"))
+    load_model(twins[1], str(folder.parent / f"safetensors-{place.rank}"))
+    dcp.save({"model": model.state_dict()}, checkpoint_id=folder)
+    state = {"model": twins[2].state_dict()}
+    dcp.load(state, checkpoint_id=folder)
+    # Statistics are each rank's own, and the checkpoint keeps those of one.
+    of_all = zip(model.parameters(), twins.pop().parameters(), strict=True)
+    found = [*(equal(model, each) for each in twins), all(torch.equal(a, b) for a, b in of_all)]
+    for each in (wrapped, twin):
+        each.zero_grad()
+        torch.manual_seed(7 + place.rank)
+        sum(out.square().mean() for out in each(torch.randint(11, (6,)))).backward()
+    gradients = [[p.grad for p in each.parameters()] for each in (wrapped, twin)]
+    return [*found, all(torch.equal(a, b) for a, b in zip(*gradients, strict=True)), again.steps == 3]
+
+
+def hooked_in_accelerate(place, folder):
+    """Whether accelerate saves and restores the state and the model of a prepared model with a hook."""
+    from accelerate import Accelerator
+    from safetensors.torch import load_file
+
+    accelerator, model = Accelerator(cpu=True), Network()
+    wrapped, optimizer = accelerator.prepare(model, torch.optim.AdamW(model.parameters(), lr=0.01))
+    with_hook(place, model, wrapped, optimizer)
+    kept = model.state_dict() if place.rank == 0 else dict(model.named_parameters())  # statistics are those of rank 0
+    right = {name: value.detach().clone() for name, value in kept.items()}
+    accelerator.save_state(str(folder / "state"))
+    accelerator.save_model(wrapped, str(folder / "model"))
+    accelerator.wait_for_everyone()
+    trained(model, 1.0)
+    accelerator.load_state(str(folder / "state"))
+    loaded, found = model.state_dict(), load_file(folder / "model" / "model.safetensors")
+    restored = all(torch.equal(value, loaded[name]) for name, value in right.items())
+    return restored, all(torch.equal(value, found[name]) for name, value in right.items())
+
+
+@pytest.mark.thorough
+def test_a_model_with_a_compressing_hook_is_saved_and_loaded_bit_for_bit(tmp_path):
+    importlib.import_module("accelerate")  # once, before the ranks fork
+
+    def work(place):
+        as_torchrun(place)
+        return hooked_in_torch(place, tmp_path / "checkpoint"), hooked_in_accelerate(place, tmp_path / "accelerate")
+
+    for found in in_ranks(work, processes=2):
+        assert found == ([True] * 5, (True, True))
