@@ -75,12 +75,28 @@ EXTRA_DOMAINS = {
 }
 
 
-def refusal(name: str, rule: str, got: Any, where: str = "") -> ValueError:
+class ArgumentError(ValueError):
+    """A value that an argument cannot have.
+
+    Parameters
+    ----------
+    sentence : str
+        Rule, value and remedy.
+    argument : str
+        Its name.
+    """
+
+    def __init__(self, sentence: str, argument: str) -> None:
+        super().__init__(sentence)
+        self.argument = argument
+
+
+def refusal(name: str, rule: str, got: Any, where: str = "") -> ArgumentError:
     """Return the error for one argument: value, rule, remedy."""
     shown = str(got)
     shown = shown if len(shown) <= MOST_CHARACTERS else shown[: MOST_CHARACTERS - 3] + "..."
     remedy = REMEDIES.get(name, f"give {name} inside that range")
-    return ValueError(f"{name} must satisfy {rule}; got {name} = {shown}{where}: {remedy}")
+    return ArgumentError(f"{name} must satisfy {rule}; got {name} = {shown}{where}: {remedy}", name)
 
 
 def domain_of(name: str) -> Domain:

@@ -62,7 +62,15 @@ CALL = Call(
     place=5,
     function=pilot,
     command=Command(
-        arguments=(Argument("path", Text(4096), REQUIRED, "a file of gpu_validation.pilot", positional=True),),
+        arguments=(
+            Argument(
+                "path",
+                Text(4096),
+                REQUIRED,
+                "a file of gpu_validation.pilot, or resnet20 or transformer, recorded",
+                positional=True,
+            ),
+        ),
         examples=("pilot.json",),
         run=pilot,
     ),

@@ -58,6 +58,7 @@ def plan(
     cluster: Cluster,
     operators: Iterable[str | Operator] | None = None,
     exchange: Way = "auto",
+    d: numbers.Number | None = None,
 ) -> PilotPlan: ...
 def plan(
     *,
@@ -85,8 +86,9 @@ def plan(
     d : array_like, optional
         Number of parameters of the model; either this or pilot.
     pilot : Pilot or str, optional
-        What ``gpu_validation.pilot`` has measured, or the file that it has written; then only cluster, operators and
-        exchange are taken beside it.
+        What ``gpu_validation.pilot`` has measured, the file that it has written, or "resnet20" or "transformer", which
+        were recorded; then only cluster, operators and exchange are taken beside it, and beside a recorded pilot also
+        d, the parameters of a model whose gradients have the recorded statistics.
     cluster : Cluster
         Workers and links, such as ``pilot.cluster(workers=64)``.
     operators : iterable of str or Operator or Summed or None, optional
@@ -162,8 +164,10 @@ def plan(
     asked = _asked(["identity"] if operators is None else operators)
     if pilot is not None:
         rest = {"target": target, "time_s": time_s, **constants, "G": G, "eta": eta, "condition": condition}
-        _refuse_beside_a_pilot({"d": d, **rest, "codec": codec, "setting": setting, "curvature": curvature})
         measured = pilot if isinstance(pilot, Pilot) else Pilot.read(pilot)
+        if measured.recorded and d is not None:
+            measured, d = replace(measured, d=coordinates(d)), None
+        _refuse_beside_a_pilot({"d": d, **rest, "codec": codec, "setting": setting, "curvature": curvature})
         return plan_of_pilot(measured, cluster, None if search else asked, _way(exchange))
     if d is None:
         raise ValueError("a plan needs d or a pilot; got neither: give d, the parameters, or what a pilot has measured")
@@ -308,7 +312,8 @@ D = Argument("d", Number(), REQUIRED, control=Control("Parameters", "d", decades
 PILOT = Argument(
     "pilot",
     Text(4096),
-    help="a file of gpu_validation.pilot instead of d and a theorem's constants; it has the steps too",
+    help="a file of gpu_validation.pilot instead of d and a theorem's constants, which has the steps too; or resnet20 "
+    "or transformer, recorded, beside steps of your own",
 )
 RANKED = "tcdq:omega=1, tcdq:omega=0.1, identity, natural, randomk:0.1, qsgd:4096, topk:0.01"
 OPERATORS = Argument(
@@ -353,6 +358,7 @@ CALL = Call(
             "--d 1e8 --workers 8 --operators identity tcdq:omega=1 --target 0.1 --codec tcdq:omega=1=9e-11,5e-11",
             "--d 7e9 --workers 64 --nodes 8 --inside nvlink4,3e-6 --bandwidth-bit-per-s 1e11 --target 0.1 --codec free",
             "--pilot pilot.json --workers 64 --nodes 8 --inside nvlink4,3e-6 --between infiniband_ndr,5e-6",
+            "--pilot transformer --d 1.3e9 --workers 64 --step-s 0.5 --bandwidth-bit-per-s 1e11",
         ),
         run=_run,
         record=lambda result: result.to_dict() | {"turns": list(result.turns)},

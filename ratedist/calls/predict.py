@@ -9,10 +9,10 @@ from ..cluster.cluster import Cluster, checked_cluster
 from ..pilots.pilot import Pilot
 from ..pilots.prediction import Prediction
 from ..pilots.timings import LEVEL
-from .call import REQUIRED, Argument, Call, Command, Flag, Measured, Number, Route, Text, Workers
+from .call import REQUIRED, Argument, Call, Command, Flag, Measured, Number, Route, Text
 from .call import Specification as One
 from .pilot import PILOT_EXAMPLE
-from .shared import CLUSTER_PARTS, MOST_PILOT_BYTES, OF_THE_PILOT, with_steps_of
+from .shared import CLUSTER, MOST_PILOT_BYTES, with_steps_of
 
 if TYPE_CHECKING:
     from operators import Operator
@@ -37,7 +37,8 @@ def predict(
     Parameters
     ----------
     pilot : Pilot or str
-        What ``gpu_validation.pilot`` has measured, or the file that it has written.
+        What ``gpu_validation.pilot`` has measured, the file that it has written, or "resnet20" or "transformer",
+        which were recorded.
     cluster : Cluster
         Workers and links, such as ``pilot.cluster(workers=64)``.
     operator : str or Operator or None, optional
@@ -92,9 +93,8 @@ def _of(pilot: Pilot, cluster: Cluster, **asked: Any) -> Prediction:
     return predict(pilot, with_steps_of(pilot, cluster), **asked)
 
 
-PARTS = tuple(part for part in CLUSTER_PARTS if part.name not in OF_THE_PILOT)
 ASKED = (
-    Argument("cluster", Workers(PARTS), REQUIRED),
+    CLUSTER,
     Argument("operator", One(), None, "one that the pilot has tried; else binary32, summed on its way"),
     Argument("exchange", Text(), "gather", "gather (default), two_shot, node_gather or node_two_shot"),
     Argument("tau", Number(), 1, "local steps between two averages (default: 1)"),
@@ -112,7 +112,13 @@ CALL = Call(
     function=predict,
     command=Command(
         arguments=(
-            Argument("path", Text(4096), REQUIRED, "a file of gpu_validation.pilot", positional=True),
+            Argument(
+                "path",
+                Text(4096),
+                REQUIRED,
+                "a file of gpu_validation.pilot, or resnet20 or transformer, recorded",
+                positional=True,
+            ),
             *ASKED,
         ),
         examples=(

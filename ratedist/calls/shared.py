@@ -169,7 +169,7 @@ def parameters_not_said(d: Any) -> tuple[str, ...]:
 
 
 def with_steps_of(pilot: Pilot, cluster: Cluster) -> Cluster:
-    """Return the cluster with the steps and backward passes that a pilot has measured.
+    """Return the cluster with the steps and backward passes that a pilot has measured; as it is for a recorded one.
 
     Parameters
     ----------
@@ -183,6 +183,8 @@ def with_steps_of(pilot: Pilot, cluster: Cluster) -> Cluster:
     ValueError
         If the cluster has been given steps of its own.
     """
+    if pilot.recorded:
+        return cluster
     for part in CLUSTER_PARTS:
         if part.name in OF_THE_PILOT and getattr(cluster, part.name) != part.default:
             raise ValueError(

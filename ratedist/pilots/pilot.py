@@ -41,6 +41,9 @@ LARGEST_FILE = 10**8
 FLAT = ("losses", "small_norms2", "large_norms2", "taus")
 ROWS = ("step_s", "survival", "secants", "falls", "bends", "backward_s")
 
+RECORDED_IN = Path(__file__).parent / "recorded"
+RECORDED = "your gradients, progress and codecs are those of {training}"  # said of pilots that ratedist carries
+
 PilotT = TypeVar("PilotT")
 
 
@@ -50,22 +53,28 @@ def stated_in(path: str | Path) -> Any:
     Parameters
     ----------
     path : str or Path
-        That ``gpu_validation.pilot`` has written.
+        That ``gpu_validation.pilot`` has written, or the name of a recorded pilot.
 
     Raises
     ------
     ValueError
         For a file that is missing, too large, or no JSON.
     """
-    file = Path(path)
+    file = recorded_pilots().get(str(path), Path(path))
     if not file.is_file():
-        raise ValueError(f"{path} is no file: give the path that gpu_validation.pilot(path=) has written")
+        names = " or ".join(recorded_pilots())
+        raise ValueError(f"{path} is no file: give the path that gpu_validation.pilot(path=) has written, or {names}")
     if file.stat().st_size > LARGEST_FILE:
         raise ValueError(f"a pilot must be a file below {LARGEST_FILE} bytes; {path} has {file.stat().st_size}")
     try:
         return json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is no JSON ({error}): make a new pilot") from None
+
+
+def recorded_pilots() -> dict[str, Path]:
+    """Return the files of the pilots that ratedist carries, by name."""
+    return {file.stem: file for file in sorted(RECORDED_IN.glob("*.json"))}
 
 
 def made_of(stated: Any, where: str, make: Callable[..., PilotT]) -> PilotT:
@@ -165,6 +174,8 @@ class Pilot(Answered):
         What the pilot cost a worker, in forward and backward passes; 0 if it is not known.
     steps : int, optional
         Of the whole training; 0 if they are not known.
+    recorded : str, optional
+        What was trained, for a pilot that ratedist carries; its seconds say nothing of your machine.
     """
 
     d: int
@@ -190,6 +201,7 @@ class Pilot(Answered):
     sums_at_once: int = 1
     passes: int = 0
     steps: int = 0
+    recorded: str = ""
 
     # -- estimates ---------------------------------------------------------------------------------------
     def step(self, level: float = LEVEL) -> Estimate:
@@ -352,7 +364,8 @@ class Pilot(Answered):
         path = LocalPath(self.taus, np.array(self.falls), np.array(self.bends), drops, gradient2, level)
         timed = timed_on(checked_cluster(cluster), self.exchanges, self.ranks, self.link)
         clock = StepSeconds(self.step(part_of(level)), cluster, self.d, level, timed, baseline)
-        return Predictor(path, clock, self.rounds, steps or self.steps or None)
+        another = (RECORDED.format(training=self.recorded),) if self.recorded else ()
+        return Predictor(path, clock, self.rounds, steps or self.steps or None, another)
 
     def then(self, later: Pilot) -> Pilot:
         """Return this pilot with the trial rounds of a later one beside its own, each for an equal part of a training.
@@ -486,7 +499,7 @@ class Pilot(Answered):
         Parameters
         ----------
         path : str or Path
-            That ``gpu_validation.pilot`` has written.
+            That ``gpu_validation.pilot`` has written; or "resnet20" or "transformer", recorded on one processor core.
 
         Raises
         ------
@@ -533,6 +546,25 @@ MOST_D = 10**12
 LARGEST, SMALLEST = 1e30, 1e-30  # products of squares of what is not 0 stay finite
 MOST_CHARACTERS = 64
 OPTIONAL = ("falls", "bends")  # without them a prediction is refused in its own words
+
+
+def recorded_pilot(name: str) -> Pilot:
+    """Return a pilot that ratedist carries; a path is refused.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+
+    Raises
+    ------
+    ValueError
+        For another name.
+    """
+    names = recorded_pilots()
+    if name not in names:
+        raise ValueError(f"pilot must be a record or one of {', '.join(names)}; got {name[:MOST_CHARACTERS]!r}")
+    return Pilot.read(name)
 
 
 def pilot_of_record(stated: Any) -> Pilot:

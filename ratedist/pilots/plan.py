@@ -13,9 +13,9 @@ from bounds.estimate import Estimate
 
 from ..cluster.cluster import Cluster
 from ..plans.choosing import Way, ways_of
-from ..plans.problem import LEFT_OUT, RESCALING
+from ..plans.problem import RESCALING
 from ..plans.ranking import Ranked, turns, way_text
-from ..plans.run import FASTER, Change, Limits, Rhythm, backward_not_said, rhythms, scaled
+from ..plans.run import FASTER, Change, Limits, Rhythm, rhythms, scaled
 from ..records import Answer, Table, plain
 from .pilot import Pilot, cost_text
 from .prediction import HIDDEN, UNTRIED, Foretold, Prediction, Predictor, Sent, rhythm_fields
@@ -239,7 +239,7 @@ class PilotPlan(Ranked[PilotChoice]):
             verdict=self.verdict,
             facts=facts,
             tables=(self._table(),),
-            left_out=LEFT_OUT,
+            left_out=self.prediction.left_out,
             assumed=self.assumed,
             evidence=evidence,
         )
@@ -484,7 +484,7 @@ def plan_of_pilot(
         time_of=cost_of_prediction(pilot, cluster),
         passes=pilot.passes,
         steps=pilot.steps,
-        assumed=(*cluster.assumed(), *backward_not_said(cluster)),
+        assumed=predictor.assumed,
     )
 
 

@@ -19,7 +19,7 @@ from ..cluster.codec import Codec
 from ..cluster.compressors import operator_of
 from ..cluster.travel import DENSE_BITS, Travel, gathered_by_nodes, in_two_shots, in_two_shots_of_nodes, travel
 from ..plans.choosing import WAYS, Asked, Way, averaging, choice_of
-from ..plans.problem import LEFT_OUT, problem_of
+from ..plans.problem import LEFT_OUT, LEFT_OUT_OF_ROUNDS, problem_of
 from ..plans.run import BACKWARD_SHARE, PlannedRun, Rhythm, backward_not_said, buckets_of
 from ..records import Answer, Answered, plain
 from .progress import (
@@ -118,6 +118,8 @@ class Prediction(Answered):
         The theorem and its setting in a sentence, or why there is none.
     assumed : tuple of str, optional
         What the caller did not state, with the values that were taken.
+    left_out : str, optional
+        What the numbers leave out, in words.
     """
 
     seconds_per_step: Estimate
@@ -135,6 +137,7 @@ class Prediction(Answered):
     certified_time_ratio: float | None
     certified: str
     assumed: tuple[str, ...] = ()
+    left_out: str = LEFT_OUT
 
     def answer(self) -> Answer:
         """Return the predicted time to a loss against synchronous uncompressed training."""
@@ -160,7 +163,7 @@ class Prediction(Answered):
             "worst case": self.certified,
             "not known": self.unknown,
         }
-        return Answer(verdict, facts, left_out=LEFT_OUT, assumed=self.assumed, evidence=evidence)
+        return Answer(verdict, facts, left_out=self.left_out, assumed=self.assumed, evidence=evidence)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values."""
@@ -452,12 +455,20 @@ class Predictor:
         What rounds have gained that were tried; they go before the formulas.
     steps : int or None, optional
         Synchronous steps of the training, for what arrives late once.
+    of_another : tuple of str, optional
+        What was measured on another training than the user's.
     """
 
     path: LocalPath
     clock: StepSeconds
     trials: RoundTrials | None = None
     steps: int | None = None
+    of_another: tuple[str, ...] = ()
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """What the user did not state."""
+        return (*self.of_another, *self.clock.cluster.assumed(), *backward_not_said(self.clock.cluster))
 
     def predict(self, sent: Sent | None, exchange: Any, rhythm: Rhythm) -> Prediction:
         """Return what is foretold of one choice, with the worst case beside it.
@@ -494,7 +505,8 @@ class Predictor:
             **rhythm_fields(rhythm),
             certified_time_ratio=certified[0],
             certified=certified[1],
-            assumed=(*clock.cluster.assumed(), *backward_not_said(clock.cluster)),
+            assumed=self.assumed,
+            left_out=LEFT_OUT if self.trials is None else LEFT_OUT_OF_ROUNDS,
         )
 
     def foretell(self, sent: Sent | None, exchange: Way, rhythm: Rhythm) -> Foretold:

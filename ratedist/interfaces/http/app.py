@@ -26,6 +26,7 @@ from ...calls import all_calls
 from ...calls import call as kinds
 from ...calls.call import MOST_BYTES, REQUIRED, Argument, Route
 from ...cluster.links import LINE_RATES
+from ...pilots.pilot import recorded_pilot, recorded_pilots
 from ...plans.problem import ASSUMED
 from .worker import LIMIT_S, Fault, Overload, Pool, answer, fault_sentence, pool_of, warm_up
 
@@ -43,7 +44,10 @@ Setting = Annotated[
     list[Annotated[str, Field(max_length=64)]],
     Field(max_length=64, description="What holds, by name; then the theorem is used only if this implies its needs."),
 ]
-Measured = Annotated[dict[str, Any], Field(description="The file that gpu_validation.pilot has written, as it is.")]
+Measured = Annotated[
+    dict[str, Any] | Annotated[str, Field(max_length=64)],
+    Field(description="The file that gpu_validation.pilot has written, as it is, or the name of a recorded pilot."),
+]
 Real = float | Literal["Infinity", "-Infinity", "NaN"]
 
 
@@ -161,13 +165,19 @@ def page() -> str:
         If a slot names no field, or a field has no slot.
     """
     template = (PAGE / "index.html").read_text(encoding="utf-8")
-    inputs = fields() | {"link_names": _link_names()}
+    inputs = fields() | {"link_names": _link_names(), "recorded": _recorded()}
     if missing := set(SLOT.findall(template)) ^ set(inputs):
         raise ValueError(
             f"every slot of page/index.html needs a Control and every Control a slot; got only one of the two for "
             f"{', '.join(sorted(missing))}: add the other"
         )
     return SLOT.sub(lambda slot: inputs[slot[1]], template)
+
+
+def _recorded() -> str:
+    """Return an option for every recorded pilot."""
+    options = ((name, recorded_pilot(name).recorded) for name in recorded_pilots())
+    return "".join(f'<option value="{escape(name)}">{escape(words)}</option>' for name, words in options)
 
 
 def _link_names() -> str:
@@ -491,7 +501,8 @@ def _problem(status: int, sentence: str, kind: str, loc: tuple[Any, ...] = ("bod
 
 
 async def _refused(_: Request, error: Exception) -> Response:
-    return _problem(422, str(error), "refused")
+    argument = getattr(error, "argument", "")
+    return _problem(422, str(error), "refused", ("body", argument) if argument else ("body",))
 
 
 async def _faulty(_: Request, error: Exception) -> Response:

@@ -173,7 +173,11 @@ class Worker:
             return dict(answer)
         if kind == "memory":
             raise Overload(422, answer)
-        raise (ValueError if kind == "refused" else Fault)(answer)
+        if kind == "refused":
+            from ...numbers import ArgumentError
+
+            raise ArgumentError(*answer)
+        raise Fault(answer)
 
     def _ended(self) -> Exception:
         """Return why the process is gone, by its exit status."""
@@ -213,7 +217,7 @@ def _outcome(answer: Any, name: str, given: dict[str, Any]) -> bytes:
     try:
         return pickle.dumps(("answer", answer(name, given)))
     except ValueError as refused:
-        return pickle.dumps(("refused", str(refused)))
+        return pickle.dumps(("refused", (str(refused), getattr(refused, "argument", ""))))
     except BaseException as error:  # SystemExit too: the next request is to be answered
         if isinstance(error, MemoryError) or "allocate memory" in str(error):  # torch's words, in a RuntimeError
             return pickle.dumps(("memory", TOO_MUCH_MEMORY))

@@ -5,7 +5,7 @@ import { showOuter } from "./outer.js";
 import { part, redraw } from "./panel.js";
 import { showPilot, takePilots } from "./pilot.js";
 import { showPlan } from "./plan.js";
-import { build, DEFAULTS, fromAddress, read, toAddress, write } from "./state.js";
+import { build, DEFAULTS, fromAddress, markWrong, read, remember, remembered, toAddress, write } from "./state.js";
 import { showSums } from "./sums.js";
 import { showTau } from "./tau.js";
 
@@ -20,6 +20,8 @@ async function update() {
   pending = own;
   const values = read();
   toAddress(values);
+  remember(values);
+  markWrong(null);
   for (const level of ["omega", "alpha"]) {
     for (const shown of document.querySelectorAll(`.only-${level}`)) shown.hidden = values.kind !== level;
   }
@@ -32,17 +34,22 @@ async function update() {
 async function guarded(id, show, values, signal) {
   const section = document.getElementById(id);
   section.classList.add("busy");
+  section.setAttribute("aria-busy", "true");
   section.classList.remove("refused");
   let brief;
   try {
     brief = await show(values, signal);
+    if (!signal.aborted) section.classList.add("answered");
   } catch (error) {
     if (signal.aborted) return;
     section.classList.add("refused");
-    part(id, ".value").textContent = error.message;
+    markWrong(error.field);
+    const kept = section.classList.contains("answered") ? " The charts are those of the last answer." : "";
+    part(id, ".value").textContent = `${error.message}.${kept}`;
   }
   if (signal.aborted) return;
   section.classList.remove("busy");
+  section.removeAttribute("aria-busy");
   const link = document.querySelector(`#summary a[href="#${id}"]`);
   link.classList.toggle("refused", section.classList.contains("refused"));
   link.querySelector("b").textContent = brief ?? part(id, ".value").textContent;
@@ -68,7 +75,9 @@ function fold() {
 
 build(changed);
 takePilots(changed);
-write(fromAddress());
+const last = location.hash ? {} : remembered();
+write(location.hash ? fromAddress() : last);
+if (Object.keys(last).length) document.getElementById("copied").textContent = "The cluster is that of your last visit.";
 fold();
 NARROW.addEventListener("change", fold);
 for (const link of document.querySelectorAll('a[href^="#"]')) link.addEventListener("click", goTo);
@@ -77,7 +86,8 @@ document.getElementById("reset").addEventListener("click", () => { write(DEFAULT
 document.getElementById("copy").addEventListener("click", async () => {
   const note = document.getElementById("copied");
   try {
-    await navigator.clipboard.writeText(location.href);
+    const address = location.hash ? location.href : `${location.href}#workers=${read().workers}`; // never the reader's own cluster
+    await navigator.clipboard.writeText(address);
     note.textContent = "copied";
   } catch {
     note.textContent = "copy it from the address bar";

@@ -19,6 +19,7 @@ const pilot = { record: null, fault: "" };
 export function takePilots(changed) {
   const file = document.getElementById("pilot-file");
   const pasted = document.getElementById("pilot-text");
+  const recorded = document.getElementById("pilot-recorded");
   const take = (content) => {
     Object.assign(pilot, read(content));
     changed();
@@ -26,16 +27,20 @@ export function takePilots(changed) {
   file.addEventListener("change", async () => {
     const [chosen] = file.files;
     if (!chosen) return;
-    pasted.value = "";
+    pasted.value = recorded.value = "";
     take(chosen.size > MOST_BYTES ? null : await chosen.text());
   });
   pasted.addEventListener("input", () => {
-    file.value = "";
+    file.value = recorded.value = "";
     take(pasted.value);
   });
+  recorded.addEventListener("change", () => {
+    file.value = pasted.value = "";
+    Object.assign(pilot, { record: recorded.value || null, fault: "" });
+    changed();
+  });
   document.getElementById("pilot-forget").addEventListener("click", () => {
-    file.value = "";
-    pasted.value = "";
+    file.value = pasted.value = recorded.value = "";
     take("");
   });
 }
@@ -60,8 +65,9 @@ export async function showPilot(v, signal) {
     part(PANEL, ".value").textContent = "";
     return "no pilot given";
   }
-  const links = Object.fromEntries(Object.entries(cluster(v)).filter(([name]) => !MEASURED.includes(name)));
-  const plan = await ask("plan", { pilot: pilot.record, cluster: links }, signal);
+  const own = typeof pilot.record !== "string";
+  const stated = Object.fromEntries(Object.entries(cluster(v)).filter(([name]) => !(own && MEASURED.includes(name))));
+  const plan = await ask("plan", { pilot: pilot.record, cluster: stated, ...(own ? {} : { d: v.d }) }, signal);
   const [first, ...others] = plan.explanation.replace(/\.$/, "").split(".  ");
   part(PANEL, ".value").textContent = `${first}.`;
   part(PANEL, ".explanation").replaceChildren(...others.map((sentence) => element("li", `${sentence}.`)));

@@ -5,7 +5,10 @@ export async function ask(path, body, signal) {
     method: "POST", signal, headers: { "content-type": "application/json" }, body: JSON.stringify(body),
   });
   const answer = await response.json();
-  if (!response.ok) throw Object.assign(new Error(answer.detail[0].msg), { status: response.status });
+  if (!response.ok) {
+    const [{ msg, loc }] = answer.detail;
+    throw Object.assign(new Error(msg), { status: response.status, field: loc.at(-1) });
+  }
   return answer;
 }
 

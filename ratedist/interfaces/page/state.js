@@ -76,3 +76,30 @@ export function toAddress(values) {
   const text = new URLSearchParams(stated).toString();
   history.replaceState(null, "", text ? `#${text}` : location.pathname + location.search);
 }
+
+// Mark the field that the server refuses; none for null.
+export function markWrong(name) {
+  for (const element of FIELDS) {
+    if (name === null) element.removeAttribute("aria-invalid");
+    else if (element.id === name) element.setAttribute("aria-invalid", "true");
+  }
+}
+
+const CLUSTER = "cluster"; // what the browser keeps for the next visit
+
+export function remember(values) {
+  const stated = partsOf(CLUSTER).filter((name) => values[name] !== DEFAULTS[name]).map((name) => [name, values[name]]);
+  try {
+    if (stated.length) localStorage.setItem(CLUSTER, JSON.stringify(Object.fromEntries(stated)));
+    else localStorage.removeItem(CLUSTER);
+  } catch { /* a browser that keeps nothing */ }
+}
+
+export function remembered() {
+  try {
+    const kept = JSON.parse(localStorage.getItem(CLUSTER)) ?? {};
+    return Object.fromEntries(partsOf(CLUSTER).filter((name) => typeof kept[name] === "string").map((name) => [name, kept[name]]));
+  } catch {
+    return {};
+  }
+}

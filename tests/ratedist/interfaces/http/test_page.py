@@ -279,3 +279,53 @@ def test_the_first_tab_stop_skips_to_the_answers(browser, server):
         settled(page)
         assert page.input_value("#d") == "1000000", "a link to a place on the page is none to other numbers"
         assert page.url.endswith("/#d=1000000")
+
+
+def test_a_wrong_field_is_marked_and_the_last_charts_stay(browser, server):
+    with opened(browser, server, expected_errors=("422",)) as page:
+        curve = page.get_attribute("#bits .chart path.best", "d")
+        page.fill("#omega", "-1")
+        settled(page)
+        marked = page.locator("#controls [aria-invalid]")
+        assert marked.evaluate_all("(all) => all.map((each) => each.id)") == ["omega"]
+        assert page.inner_text("#bits .value").endswith("The charts are those of the last answer.")
+        assert page.is_visible("#bits figure")
+        assert page.get_attribute("#bits .chart path.best", "d") == curve
+        assert page.is_visible("#tau .chart")
+        page.fill("#omega", "1")
+        settled(page)
+        assert marked.count() == 0
+
+
+@pytest.mark.parametrize("field", ["d", "workers", "latency_s", "eta", "time_s"])
+def test_every_number_that_cannot_be_is_marked(browser, server, field):
+    with opened(browser, server, f"/#{field}=-1", expected_errors=("422",)) as page:
+        assert page.locator("#controls [aria-invalid]").evaluate_all("(all) => all.map((each) => each.id)") == [field]
+
+
+def test_what_is_not_computed_yet_says_so(browser, server):
+    page = browser.new_page()
+    page.route("**/v1/plan", lambda route: None)  # never answered
+    page.goto(server.url)
+    page.wait_for_selector("#bits.answered", timeout=PATIENCE_MS)
+    assert page.inner_text("#plan .value") == "Not computed yet."
+    assert page.inner_text('#summary a[href="#plan"] b') == "not computed yet"
+    assert page.get_attribute("#plan", "aria-busy") == "true"
+    page.close()
+
+
+def test_the_cluster_of_the_last_visit_is_remembered_but_not_over_a_link(browser, server):
+    context = browser.new_context()
+    for address, given, workers in (("/", "64", "16"), ("/", None, "64"), ("/#workers=4", None, "4"), ("/", None, "4")):
+        page = context.new_page()
+        page.goto(server.url + address)
+        settled(page)
+        assert page.input_value("#workers") == workers
+        assert page.inner_text("#copied") == (
+            "The cluster is that of your last visit." if address == "/" and not given else ""
+        )
+        if given:
+            page.fill("#workers", given)
+            settled(page)
+        page.close()
+    context.close()

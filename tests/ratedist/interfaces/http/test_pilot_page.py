@@ -142,3 +142,18 @@ def test_what_is_no_pilot_is_refused_in_words(browser, server, tmp_path, content
         assert words in page.inner_text("#pilot-plan .value")
         assert not page.is_visible("#pilot-plan figure")
         assert page.inner_text("#plan .value").startswith("Use identity")
+
+
+def test_a_plan_starts_from_a_recorded_pilot(browser, server):
+    with opened(browser, server, PLACE + "&d=1e8&step_s=0.2&compute=constant") as page:
+        page.select_option("#pilot-recorded", "transformer")
+        settled(page)
+        links = {"workers": 8, "bandwidth_bit_per_s": 1e9, "latency_s": 0.001}
+        plan = rd.plan(pilot="transformer", d=1e8, cluster=rd.Cluster(**links, step_s=0.2, compute="constant"))
+        assert page.inner_text("#pilot-plan .value") == plan.explain().split(".  ")[0] + "."
+        ratio = page.locator("#pilot-plan tbody tr").first.locator("td").nth(1).inner_text()
+        assert float(ratio.split(",")[0]) == pytest.approx(plan.best.ratio, rel=5e-3)
+        page.click("#pilot-forget")
+        settled(page)
+        assert page.input_value("#pilot-recorded") == ""
+        assert page.inner_text('#summary a[href="#pilot-plan"] b') == "no pilot given"
