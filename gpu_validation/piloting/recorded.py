@@ -21,6 +21,7 @@ from ..workloads.characters import Characters
 from ..workloads.data import MarkovText
 from ..workloads.network import Network
 from ..workloads.resnet20 import ResNet20
+from .own_training import Training
 from .pilot import TAUS, pilot
 
 OPERATORS = (
@@ -75,14 +76,13 @@ class Recipe:
         """
         model = self.workload.model()
         optimizer = self.optimizer(model.parameters(), **self.settings)
-        for key in itertools.islice(batches(WORKERS), self.before):
-            optimizer.zero_grad()
-            self.workload.loss(model, key=key).backward()
-            optimizer.step()
-        found = pilot(
+        training = Training(model, optimizer, self.loss, batches(WORKERS))
+        for _ in range(self.before):
+            training.step(training.batch())
+        measured = pilot(
             model,
             optimizer,
-            lambda model, key: self.workload.loss(model, key=key),
+            self.loss,
             batches(0),
             operators=OPERATORS,
             moments=moments,
@@ -91,7 +91,11 @@ class Recipe:
             steps=self.steps,
             worker_batches=[batches(rank) for rank in range(WORKERS)],
         )
-        return replace(found, recorded=self.about)
+        return replace(measured, recorded=self.about)
+
+    def loss(self, model: torch.nn.Module, key: Key) -> torch.Tensor:
+        """Return the loss of the batch of a key."""
+        return self.workload.loss(model, key=key)
 
 
 def batches(rank: int) -> Iterator[Key]:

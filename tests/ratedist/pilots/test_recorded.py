@@ -57,8 +57,8 @@ def test_steps_beside_a_pilot_of_a_file_are_refused(tmp_path, capsys):
 def test_the_answer_says_whose_gradients_they_are(name):
     words = RECIPES[name].about
     for answer in (rd.plan(pilot=name, cluster=cluster()), rd.predict(name, cluster(), tau=2)):
-        assert any(words in assumed for assumed in answer.assumed)
-        assert answer.left_out == "changes of the learning rate after the pilot; theorems are for plain SGD"
+        assert any(words in assumed for assumed in answer.answer().assumed)
+        assert answer.answer().left_out == "changes of the learning rate after the pilot; theorems are for plain SGD"
 
 
 def test_a_model_of_another_size_sends_as_many_bits_a_parameter():
