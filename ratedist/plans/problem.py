@@ -16,6 +16,7 @@ import sympy as sp
 from bounds import AssumptionViolated, Bound, Interval, NotCertifiable, Property, all_bounds, symbols
 from bounds import plan as planner
 from bounds.estimate import Estimate, assumed
+from bounds.provenance import Side
 from bounds.symbols import NONNEGATIVE
 
 from ..numbers import Number, Numbers, broadcast_shape, number, read, real, refusal
@@ -282,6 +283,39 @@ def vacuous_plan(problem: Any, option: planner.Option, target: float | None) -> 
     return vacuous(error, *gradient_limit(problem.L, problem.gap, problem.G))
 
 
+SUBOPTIMALITY = frozenset({"pasgd_gap", "pasgd_gap_sharp", "khaled_iid", "khaled_heterogeneous", "qsgd", "stich"})
+DISTANCES = frozenset({"dcgd", "khaled_iid_strongly_convex", "terngrad"})
+PROBABILITIES = frozenset({"vote_error", "election_error"})
+
+
+def trivial_limit(bound: Bound, at: Mapping[str, str]) -> tuple[float, str] | None:
+    """Return what holds without the method that an upper bound is about, and its name; None where nothing is known.
+
+    Parameters
+    ----------
+    bound : Bound
+        Of the catalogue.
+    at : mapping of str to str
+        Values of its symbols.
+    """
+    if bound.side is not Side.UPPER or bound.setting.known_up_to:
+        return None
+    value = {name: float(Fraction(text)) for name, text in at.items()}
+    if bound.name in PROBABILITIES:
+        return 1.0, "the largest probability"
+    if bound.unit != "1":
+        return None
+    if bound.name in DISTANCES:
+        return value["R0"] ** 2, "R0^2, the squared distance at the start"
+    if bound.name in SUBOPTIMALITY:
+        return value["L"] * value["R0"] ** 2 / 2, "L R0^2/2, which F - inf F does not exceed at the start"
+    if "square_of_mean" in value:
+        return value["square_of_mean"], "the error of an answer of zeros"
+    if {"L", "gap"} <= value.keys():
+        return gradient_limit(value["L"], value["gap"], value.get("G"))
+    return None
+
+
 # -- the value of a bound ------------------------------------------------------------------------------
 
 MOST_POINTS = 10_000  # of an array of arguments that each need an integral
@@ -382,6 +416,10 @@ def evaluate_read(
     texts = {name: value for name, value in given.items() if isinstance(value, str)}
     if len(texts) == len(given):
         interval = enclose(bound, texts)
+        trivial = trivial_limit(bound, texts)
+        empty = "" if trivial is None else vacuous(interval.midpoint, *trivial)
+        if empty:
+            said = {"facts": {"guarantee": empty}} | said
         statement = statement_of(bound, given, advice, advised, **said)
         return Quantity(interval.midpoint, statement=statement, interval=interval)
     shape = broadcast_shape(dict(given))

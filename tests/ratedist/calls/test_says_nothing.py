@@ -3,7 +3,10 @@
 import pytest
 
 import ratedist as rd
+from bounds import all_bounds
+from bounds.provenance import Side
 from ratedist.interfaces.cli import main
+from ratedist.plans.problem import DISTANCES, PROBABILITIES, SUBOPTIMALITY, trivial_limit
 
 CLUSTER = rd.Cluster(workers=4, step_s=0.1, compute="constant")
 SMOOTH = {"L": 1, "sigma2": 1, "gap": 1}
@@ -71,3 +74,37 @@ def test_a_length_beyond_64_bits_is_refused_where_operators_are_asked(d, operato
         rd.allreduce(d=d, m=8, operator=operator)
     with pytest.raises(ValueError, match=r"d must satisfy d <= "):
         rd.plan(d=d, cluster=CLUSTER, operators=[operator], codec="free", target=0.1)
+
+
+UNCERTIFIED = "gaussian_block_miss"  # evaluated in float64 only
+NO_BETTER = {  # the value that holds without the method, at points where the bound is larger
+    "pasgd_iterations": ({"K": 1, "L": 1, "eta": "0.5", "gap": 1, "m": 1, "sigma2": 10, "tau": 1}, "2 = 2 L gap"),
+    "pasgd_gap": ({"K": 1, "L": 1, "R0": 1, "eta": "0.1", "m": 1, "sigma2": 1, "tau": 1}, "0.5 = L R0^2/2"),
+    "dcgd": ({"K": 9, "L": 1, "R0": 2, "eta": "0.1", "m": 1, "mu": 1, "omega": 1, "sigma2_opt": 99}, "4 = R0^2"),
+    "tree_error": (
+        {"m": 8, "mean_square": 1, "omega1": 10, "omega2": 1, "square_of_mean": "0.1", "tree_depth": 3},
+        "0.1 = the error of an answer of zeros",
+    ),
+    "ef_sgd": ({"G": 1, "K": 1, "L": 1, "alpha": "0.9", "eta": "0.5", "gap": 9}, "1 = G^2"),
+}
+
+
+@pytest.mark.parametrize("name", NO_BETTER)
+def test_an_upper_bound_that_is_no_better_than_the_start_says_nothing(name):
+    at, words = NO_BETTER[name]
+    assert words in rd.certify(name, **at).answer().facts["guarantee"]
+
+
+def test_every_name_with_a_trivial_limit_is_an_upper_bound_of_the_catalogue():
+    for name in DISTANCES | PROBABILITIES | SUBOPTIMALITY:
+        assert all_bounds()[name].side is Side.UPPER
+
+
+@pytest.mark.parametrize(
+    "name", sorted(name for name, bound in all_bounds().items() if bound.side is Side.UPPER and name != UNCERTIFIED)
+)
+def test_an_example_says_nothing_only_where_it_is_no_better(name):
+    bound = all_bounds()[name]
+    example = {key: str(value) for key, value in bound.examples[0].at.items()}
+    found, limit = rd.certify(name, **example), trivial_limit(bound, example)
+    assert ("guarantee" in found.statement.facts) == (limit is not None and float(found) >= limit[0])
