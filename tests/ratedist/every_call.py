@@ -452,6 +452,20 @@ def _pretrained(request: dict[str, Any], result: Any) -> None:
             _need(row["step_s"] <= 1.0101 * result.rows[-1]["step_s"], "the suggestion is slower")
 
 
+def _timed(request: dict[str, Any], result: Any) -> None:
+    """The advised saving is that over the same question with tau = 1."""
+    if not isinstance(result, Quantity) or "times faster" not in result.statement.advice:
+        return
+    every = asked("runtime", request | {"tau": 1})
+    _need(f"{float(every) / float(result):.3g} times faster" in result.statement.advice, "another saving than is said")
+
+
+def _near(request: dict[str, Any], result: Any) -> None:
+    """A recommended compressor comes nearer to the limit on the same vector."""
+    for advised in result.statement.advised:
+        _need(ratedist.gap(x=request["x"], **advised.arguments) < result, f"{advised.in_words()} is no nearer")
+
+
 def _reduced(request: dict[str, Any], result: Any) -> None:
     """Limits are below what is received."""
     _need(result.is_vacuous == (result.nmse is not None and result.nmse >= 1), "vacuous, or not, unsaid")
@@ -468,6 +482,8 @@ LAWS: dict[str, Callable[[dict[str, Any], Any], None]] = {
     "plan": _planned_well,
     "pretrain": _pretrained,
     "allreduce": _reduced,
+    "runtime": _timed,
+    "gap": _near,
 }
 
 
