@@ -24,7 +24,7 @@ from ..numbers import Number
 from ..plans.run import Rhythm, rhythm_of
 from ..records import LABEL, Answer, Answered, Table
 from .prediction import Prediction, Predictor, Sent, StepSeconds
-from .progress import LocalPath, RoundTrials, gradient2_of, part_of
+from .progress import SYNCHRONOUS, LocalPath, RoundTrials, gradient2_of, part_of
 from .timings import ALL, LEVEL, ExchangeTimings, LinkTimings, OperatorTrial, cluster_of, timed_on
 
 if TYPE_CHECKING:
@@ -506,7 +506,7 @@ class Pilot(Answered):
         ValueError
             For a file that is missing, too large, no JSON, or no pilot.
         """
-        return cls.from_dict(stated_in(path), where=str(path))
+        return pilot_of_record(stated_in(path), where=str(path))
 
 
 def _estimated(estimate: Estimate) -> str:
@@ -567,20 +567,22 @@ def recorded_pilot(name: str) -> Pilot:
     return Pilot.read(name)
 
 
-def pilot_of_record(stated: Any) -> Pilot:
+def pilot_of_record(stated: Any, *, where: str = "the pilot") -> Pilot:
     """Return the pilot that a record states, whose numbers fit together.
 
     Parameters
     ----------
     stated : object
         Plain values, as ``Pilot.to_dict`` returns them.
+    where : str, optional
+        Where they come from, for the error.
 
     Raises
     ------
     ValueError
         For another version, for what is no pilot, and for numbers that no pilot measures.
     """
-    pilot = Pilot.from_dict(stated)
+    pilot = Pilot.from_dict(stated, where=where)
     whole = {"d": (pilot.d, MOST_D), "ranks": (pilot.ranks, MOST_RANKS), "threads": (pilot.threads, MOST_D)}
     for name, (value, most) in whole.items():
         _require(_is_whole(value) and 1 <= value <= most, name, f"an integer from 1 to {most}", value)
@@ -601,6 +603,14 @@ def pilot_of_record(stated: Any) -> Pilot:
         _require(_is_whole(value) and 0 <= value <= MOST_D, name, f"an integer from 0 to {MOST_D}", value)
     _check_path(pilot)
     _check_operators(pilot)
+    _require(isinstance(pilot.recorded, str), "recorded", "a text", pilot.recorded)
+    if pilot.rounds is not None:
+        _check_rounds(pilot.rounds)
+    for timed in pilot.exchanges:
+        _require(isinstance(timed.operator, str), "exchanges", "operators by specification", timed.operator)
+        _require(isinstance(timed.exchange, str), "exchanges", "exchanges by name", timed.exchange)
+        _check_numbers("exchanges", timed.seconds, least=0.0)
+        _require(len(timed.seconds) >= 2, "exchanges", "two seconds or more", len(timed.seconds))
     for timings in pilot.links:
         _require(isinstance(timings.level, str), "links", "levels by name", timings.level)
         _require(_is_whole(timings.ranks) and timings.ranks >= 2, "links", "two ranks or more", timings.ranks)
@@ -632,6 +642,23 @@ def _check_path(pilot: Pilot) -> None:
         _check_numbers(name, getattr(pilot, name), least=0.0, count=expected)
     _require(min(pilot.small_norms2) > 0, "small_norms2", "squares above 0", min(pilot.small_norms2))
     _check_numbers("losses", pilot.losses)
+
+
+def _check_rounds(trials: RoundTrials) -> None:
+    for name, value, least in (("workers", trials.workers, 2), ("steps", trials.steps, 1)):
+        _require(_is_whole(value) and least <= value <= MOST_TAU, "rounds", f"{name} from {least} to {MOST_TAU}", value)
+    choices = [(row.operator, row.tau) for row in trials.rows]
+    _require(all(isinstance(operator, str) for operator, _ in choices), "rounds", "operators by specification", choices)
+    _require(all(_is_whole(tau) and 1 <= tau <= MOST_TAU for _, tau in choices), "rounds", "whole tau", choices)
+    _require(len(set(choices)) == len(choices), "rounds", "every choice once", choices)
+    _require(SYNCHRONOUS in choices, "rounds", "synchronous uncompressed steps among the choices", choices)
+    shape = [len(moments) for moments in trials.rows[0].falls]
+    _require(1 <= len(shape) <= MOST_MOMENTS and min(shape, default=0) >= 2, "rounds", "two moments or more", shape)
+    for row in trials.rows:
+        for rows in (row.falls, row.owed) if row.owed else (row.falls,):
+            _require([len(moments) for moments in rows] == shape, "rounds", f"rows of {shape} numbers", rows)
+            for moments in rows:
+                _check_numbers("rounds", moments)
 
 
 def _check_operators(pilot: Pilot) -> None:

@@ -1,5 +1,6 @@
 """Averages that are wrong on real ranks are rows of the report; every honest mode has no such row."""
 
+import itertools
 import json
 
 import numpy as np
@@ -90,6 +91,70 @@ def ignored(patch, averaging, place):
     patch.setattr(Worker, "begin", lambda self, anchor: honest(self, anchor * 1.5))
 
 
+def by_round(change):
+    """Return a mutation of what every mean of messages gives: a function of round, movement, decoded and count."""
+
+    def mutate(patch, averaging, place):
+        honest, rounds = Receiver.mean, itertools.count()
+
+        def mean(self, messages, members, keys, keep):
+            movement, decoded = honest(self, messages, members, keys, keep=(*range(len(keys)),))
+            changed = change(next(rounds), movement, decoded, len(members), place.rank)
+            return changed, {r: v for r, v in decoded.items() if r in keep}
+
+        patch.setattr(Receiver, "mean", mean)
+
+    return mutate
+
+
+def stale():
+    """Return the mean of the round before."""
+    last = {}
+
+    def change(_, movement, decoded, count, rank):
+        before = last.get(rank, torch.zeros_like(movement))
+        last[rank] = movement.clone()
+        return before
+
+    return by_round(change)
+
+
+def one_key_every_second_step(patch, averaging, place):
+    honest = Key.of_ranks
+
+    def keys(self, ranks, *, step=0, **settings):
+        return honest(self, ranks, step=step - step % 2, **settings)
+
+    patch.setattr(Key, "of_ranks", keys)
+
+
+def layer_left_out(patch, averaging, place):
+    """Keep the last tenth of the parameters of every rank's own model."""
+    honest, worker = Worker.begin, averaging._worker
+
+    def begin(self, anchor):
+        own = [p.detach().clone() for p in worker.parameters]
+        honest(self, anchor)
+        for p, kept in zip(worker.parameters, own, strict=True):
+            p.data.view(-1)[-D // 10 :] = kept.view(-1)[-D // 10 :]
+
+    patch.setattr(Worker, "begin", begin)
+
+
+def one_more_step(patch, averaging, place):
+    """Step twice on rank 1 before every second averaging step."""
+    if place.rank == 1:
+        optimizer = averaging._worker.optimizer
+        honest, calls = optimizer.step, itertools.count()
+
+        def step(closure=None):
+            if next(calls) % 4 == 0:
+                honest()
+            return honest()
+
+        patch.setattr(optimizer, "step", step)
+
+
 MEANS, KEYS = "averagings that are not the mean of the messages", "keys of messages, used twice"
 WRONG = {
     "mean x .5": (scaled(0.5), MEANS),
@@ -101,6 +166,20 @@ WRONG = {
     "an averaging undone": (undone, "first steps away from the averaged model"),
     "idle steps": (idle, "optimizer steps, rounds that differ"),
     "three times the rate": (hurried, "learning rates, rounds that differ"),
+}
+
+SELDOM = 80  # steps in which a fault of every fifth averaging must be seen
+WRONG_TOO = {
+    "mean x 1.001": (scaled(1.001), MEANS),
+    "every fifth averaging skipped": (by_round(lambda k, x, *_: x * (k % 5 != 4)), MEANS),
+    "one message twice, another never": (by_round(lambda k, x, own, n, r: x + (own[0] - own[1]) / n), MEANS),
+    "a rank that trusts itself alone": (by_round(lambda k, x, own, n, r: own[1] if r == 1 else x), MEANS),
+    "the mean of the round before": (stale(), MEANS),
+    "added twice": (by_round(lambda k, x, *_: 2 * x), MEANS),
+    "rounded to bfloat16": (by_round(lambda k, x, *_: x.bfloat16().float()), MEANS),
+    "a tenth of the parameters left out": (layer_left_out, MEANS),
+    "keys of every second step": (one_key_every_second_step, KEYS),
+    "one step more on one rank": (one_more_step, "optimizer steps, rounds that differ"),
 }
 
 
@@ -146,6 +225,18 @@ def test_attach_notices_each_wrong_average_on_real_ranks(tmp_path, capsys):
 
     for name, (_, quantity) in WRONG.items():
         assert attached(tmp_path / name, capsys).get(quantity) == "VIOLATED", name
+
+
+@pytest.mark.thorough
+def test_attach_notices_averages_that_are_wrong_a_little_or_seldom(tmp_path, capsys):
+    def work(place):
+        for name, (mutate, _) in WRONG_TOO.items():
+            trained(place, tmp_path / name, mutate, number=SELDOM, schedule=2, operator=RandomK(fraction=0.5))
+
+    in_ranks(work, processes=2)
+
+    found = {name: attached(tmp_path / name, capsys).get(quantity) for name, (_, quantity) in WRONG_TOO.items()}
+    assert found == dict.fromkeys(WRONG_TOO, "VIOLATED")
 
 
 HONEST = {
