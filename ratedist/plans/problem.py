@@ -418,9 +418,9 @@ def evaluate_read(
         interval = enclose(bound, texts)
         trivial = trivial_limit(bound, texts)
         empty = "" if trivial is None else vacuous(interval.midpoint, *trivial)
-        if empty:
-            said = {"facts": {"guarantee": empty}} | said
-        statement = statement_of(bound, given, advice, advised, **said)
+        statement = statement_of(
+            bound, given, advice, advised, **({"facts": {"guarantee": empty}} if empty else {}) | said
+        )
         return Quantity(interval.midpoint, statement=statement, interval=interval)
     shape = broadcast_shape(dict(given))
     arrays = {name: float(Fraction(v)) if isinstance(v, str) else v for name, v in given.items()}
