@@ -56,24 +56,24 @@ test: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/mypy > $(VENV)/mypy.log 2>&1 & types=$$!; \
-	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow" --tier quick --hypothesis-profile=$(PROFILE); tests=$$?; \
+	$(BIN)/python -m pytest -n auto --dist loadfile --tier quick --hypothesis-profile=$(PROFILE); tests=$$?; \
 	wait $$types; types=$$?; cat $(VENV)/mypy.log; test $$tests = 0 && test $$types = 0
 
-# What "test" leaves of the full tier.
+# What "test" leaves of the full tier, "docs-test" included.
 test-rest: setup
-	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow" --tier rest --hypothesis-profile=ci --durations=20
+	$(BIN)/python -m pytest -n auto --dist loadfile --tier rest --hypothesis-profile=ci --durations=20
 
 test-all: lint
-	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow" --hypothesis-profile=ci --durations=20
+	$(BIN)/python -m pytest -n auto --dist loadfile --tier full --hypothesis-profile=ci --durations=20
 
-# Long sweeps, kills, journeys, wheels, Flower, Dask: by hand before a release, and every night.
+# Cases that the commit did not draw, long sweeps, kills, journeys, wheels, Flower, Dask: before a release, every night.
 test-nightly: setup
-	$(BIN)/python -m pytest -m slow -n auto --dist loadfile --durations=20
+	$(BIN)/python -m pytest --tier nightly -n auto --dist loadfile --hypothesis-profile=ci --durations=20
 
 docs: setup
 	$(BIN)/python -m sphinx -W --keep-going -n -q docs docs/_build/html
 
-# What test-all leaves out: the built site in a browser, and the pages that take long.
+# Of the full tier, the built site in a browser and the pages that take long.
 docs-test: setup
 	$(BIN)/python -m pytest tests/docs -m slow -n auto --dist loadfile
 

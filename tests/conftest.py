@@ -47,17 +47,6 @@ SHARED = {  # what is started once for tests of several files -> where they are
     "gpu-validation run smoke": ("tests/gpu_validation/test_cli.py", "tests/gpu_validation/studies/grid/test_study.py"),
 }
 
-LONGEST = (  # half a minute or more in few tests: begun first, so that no worker is left with one alone
-    *("tests/gpu_validation/studies/test_on_engine.py", "tests/gpu_validation/local_sgd/test_survival.py"),
-    *("tests/journeys/test_journeys.py", "tests/compatibility/test_elastic_restart.py"),
-    *("tests/gpu_validation/test_killed_ranks.py", "tests/gpu_validation/studies/overlap/test_study.py"),
-    *("tests/bounds/pep/test_different_data.py", "tests/operators/laws/test_every_operator.py"),
-    *("tests/test_framework_scripts.py", "tests/test_public_scripts.py", "tests/docs/test_notebooks.py"),
-    *("tests/test_ten_minute_guide.py", "tests/test_training_guides.py", "tests/test_readme.py"),
-    *("tests/test_auto_tau_guide.py", "tests/gpu_validation/adapters/test_flower.py"),
-    *("tests/gpu_validation/engines/test_dask.py", "tests/test_ctrl_c.py", "tests/test_installed_wheel.py"),
-)
-
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers():
@@ -77,16 +66,27 @@ def pytest_xdist_make_scheduler(config, log):
         """Scopes of several files."""
 
         def _split_scope(self, nodeid):
-            return next((name for name, starts in SHARED.items() if nodeid.startswith(starts)), None) or (
-                super()._split_scope(nodeid)
-            )
+            return scope_of(nodeid)
 
     return ByWhatTheyShare(config, log)
 
 
 def pytest_addoption(parser):
     """``--tier quick``: what ``make test`` runs; ``--tier rest``: what is left of the full tier."""
-    parser.addoption("--tier", choices=["quick", "rest"], help="a part of the full tier, see tests/tiers.py")
+    parser.addoption("--tier", choices=["quick", "rest", "full", "nightly"], help="a tier of tests/tiers.py")
+
+
+def pytest_configure(config):
+    """Let a tier alone decide what runs, whatever the marks."""
+    if config.getoption("--tier"):
+        config.option.markexpr = ""
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Import no file that has nothing of the tier."""
+    if config.getoption("--tier") == "rest" and collection_path.name.startswith("test_"):
+        return not (collection_path.is_dir() or tiers.may_have_rest(collection_path)) or None
+    return None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -107,16 +107,25 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.thorough)
         cases[test] += 1
     if tier := config.getoption("--tier"):
-        later = tiers.left_to_full([item.nodeid for item in items])
-        left_out = [item for item in items if (item.nodeid in later) == (tier == "quick")]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if (item.nodeid in later) != (tier == "quick")]
-    tests = Counter(map(file_of, items))
-    items.sort(key=lambda item: (file_of(item) not in LONGEST, -tests[file_of(item)], file_of(item)))
+        chosen = tiers.selected(tier, {item.nodeid: bool(item.get_closest_marker("slow")) for item in items})
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in chosen])
+        items[:] = [item for item in items if item.nodeid in chosen]
+    seconds, costs = tiers.durations(), Counter()
+    for item in items:
+        costs[scope_of(item.nodeid)] += seconds.get(item.nodeid, SLOW_S if item.get_closest_marker("slow") else CASE_S)
+    items.sort(key=lambda item: (-costs[scope_of(item.nodeid)], scope_of(item.nodeid), file_of(item)))
+
+
+SLOW_S, CASE_S = 20.0, 0.02  # processor seconds of cases that were not measured
+
+
+def scope_of(nodeid):
+    """What runs in one process: the tests that share something, or those of a file."""
+    return next((name for name, starts in SHARED.items() if nodeid.startswith(starts)), nodeid.partition("::")[0])
 
 
 def file_of(item):
-    """The name of a test's file, as in ``LONGEST``."""
+    """The file of a test."""
     return item.nodeid.partition("::")[0]
 
 

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from collections import Counter
 from itertools import pairwise
 
 import pytest
@@ -60,20 +61,63 @@ def test_the_quick_tier_takes_the_nearest_slower_cases_within_the_budget(monkeyp
     monkeypatch.setattr(tiers, "changed", lambda: {"m.py"})
     monkeypatch.setattr(tiers, "imports", lambda: {"m": set(), "t/near.py": {"m"}, "n": {"m"}, "t/far.py": {"n"}})
     monkeypatch.setattr(tiers, "BUDGET_S", budget)
-    assert tiers.left_to_full(CASES) == SECONDS.keys() - set(kept)
+    assert tiers.selected("quick", dict.fromkeys(CASES, False)) == {"t/near.py::fast", *kept}
 
 
 def test_without_history_only_fast_cases_are_quick(monkeypatch):
     monkeypatch.setattr(tiers, "durations", lambda: SECONDS)
     monkeypatch.setattr(tiers, "changed", set)
-    assert tiers.left_to_full(CASES) == set(SECONDS)
+    assert tiers.selected("quick", dict.fromkeys(CASES, False)) == {"t/near.py::fast"}
+
+
+def test_a_change_of_everything_keeps_the_budget(monkeypatch):
+    monkeypatch.setattr(tiers, "changed", lambda: {f"{module.replace('.', '/')}.py" for module in tiers.imports()})
+    seconds = tiers.durations()
+    slower = [case for case in seconds if seconds[case] > tiers.FAST_S]
+    kept = tiers.selected("quick", dict.fromkeys(slower, False))
+    assert 0.9 * tiers.BUDGET_S < sum(seconds[case] for case in kept) <= tiers.BUDGET_S
+
+
+def test_a_draw_keeps_one_case_of_every_test_and_its_budget():
+    seconds = {f"t.py::{test}[{i}]": cost for test, cost in (("a", 0.3), ("b", 1.5), ("c", 9.0)) for i in range(9)}
+    for seed in range(20):
+        kept = Counter(case.partition("[")[0][-1] for case in tiers.drawn(list(seconds), seconds, str(seed)))
+        assert kept == {"a": 6, "b": 1, "c": 1}
+
+
+def test_draws_of_some_commits_are_everything_and_the_same_commit_draws_alike():
+    seconds = {f"t.py::a[{i}]": 0.5 for i in range(12)}
+    draws = [tiers.drawn(list(seconds), seconds, f"commit {i}") for i in range(40)]
+    assert set().union(*draws) == seconds.keys()
+    assert draws[7] == tiers.drawn(list(reversed(seconds)), seconds, "commit 7")
+
+
+def test_tiers_divide_all_cases(monkeypatch):
+    seconds = {f"t.py::a[{i}]": 1.5 for i in range(5)}
+    monkeypatch.setattr(tiers, "durations", lambda: seconds)
+    monkeypatch.setattr(tiers, "changed", set)
+    cases = {**dict.fromkeys((*seconds, "t.py::fast"), False), "t.py::sweep": True, "tests/docs/s.py::site": True}
+    quick, rest, full, nightly = (tiers.selected(tier, cases) for tier in ("quick", "rest", "full", "nightly"))
+    assert quick == {"t.py::fast"}
+    assert "tests/docs/s.py::site" in rest
+    assert "t.py::sweep" in nightly
+    assert (len(rest), len(nightly)) == (2, 5)
+    assert quick | rest == full
+    assert full | nightly == cases.keys()
+    assert not quick & rest | full & nightly
+
+
+def test_files_left_out_of_the_rest_have_nothing_of_it():
+    assert tiers.may_have_rest(tiers.ROOT / "tests/docs/test_site.py")
+    assert tiers.may_have_rest(tiers.ROOT / next(iter(tiers.durations())).partition("::")[0])
+    assert not tiers.may_have_rest(tiers.ROOT / "tests/bounds/special/test_no_such_file.py")
 
 
 @pytest.mark.thorough
 def test_quick_and_rest_are_the_full_tier():
     counted = []
-    for tier in (["--tier", "quick"], ["--tier", "rest"], []):
-        command = ["-m", "not slow", "--collect-only", "tests/operators/tcdq", *tier]
+    for tier in ("quick", "rest", "full"):
+        command = ["--collect-only", "tests/operators/tcdq", "--tier", tier]
         found = subprocess.run(
             [sys.executable, "-m", "pytest", *command], cwd=tiers.ROOT, capture_output=True, text=True
         )
@@ -87,8 +131,12 @@ def test_quick_and_rest_are_the_full_tier():
 
 def test_measured_cases_become_a_table(tmp_path, monkeypatch):
     monkeypatch.setattr(tiers, "DURATIONS", tmp_path / "durations.json")
+    monkeypatch.setattr(tiers, "ROOT", tmp_path)
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t/a.py").touch()
+    tiers.DURATIONS.write_text('{"t/a.py": {"z": 3.0, "w": 4.0}, "t/gone.py": {"v": 5.0}}')
     (tmp_path / "times").write_text('["t/b.py::x[1]", 0.5, 1.0]\n["t/a.py::y", 2.04, 3.0]\n["t/a.py::z", 0.1, 9.0]\n')
     tiers.main(str(tmp_path / "times"))
     found = tiers.durations()
-    assert found == {"t/a.py::y": 2.0, "t/b.py::x[1]": 0.5}
+    assert found == {"t/a.py::w": 4.0, "t/a.py::y": 2.0, "t/b.py::x[1]": 0.5}
     assert all(one <= other for one, other in pairwise(found))

@@ -1,8 +1,9 @@
 """Which tests run when: the quick, the full and the nightly tier.
 
 Quick (``make test``): cases of at most 0.2 s, and slower ones that the last change reaches, up to a budget.
-Full (CI): everything but the nightly tier.
-Nightly (``make test-nightly``): tests marked ``slow``, and the long cases of ``NIGHTLY``.
+Full (CI): quick, and of every test the slower cases that the commit draws, up to ``DRAWN_S``, and the built site.
+Nightly (``make test-nightly``): the cases not drawn, tests marked ``slow``, and the long cases of ``NIGHTLY``.
+``--tier rest`` is full without quick.  Full and nightly at one commit are everything.
 
 ``durations.json`` holds the processor seconds of the slower cases, processes that they start included.
 ``CPU_OUT=file pytest ...`` appends a line for every case; ``python tests/tiers.py file`` writes ``durations.json``.
@@ -12,17 +13,21 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import resource
 import subprocess
 import sys
 import time
 from collections import defaultdict, deque
+from itertools import accumulate
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 DURATIONS = Path(__file__).parent / "durations.json"
 FAST_S, BUDGET_S = 0.2, 40.0  # processor seconds: of a fast case, and of all slower ones that a change reaches
+DRAWN_S = 2.0  # processor seconds of the slower cases of one test in the full tier; one case at least is drawn
+SITE = "tests/docs/"  # tests marked slow there belong to the full tier
 FROM = re.compile(
     r"^\s*from\s+((?:bounds|operators|ratedist|gpu_validation)[\w.]*)\s+import\s+(\([^)]*\)|[^\n]*)", re.M
 )
@@ -133,21 +138,50 @@ def distances(files: set[str], graph: dict[str, set[str]]) -> dict[str, int]:
     return found
 
 
-def left_to_full(nodeids: list[str]) -> set[str]:
-    """The cases that the quick tier leaves out: slower ones, but for the nearest to the change within the budget."""
-    seconds = durations()
-    slower = [nodeid for nodeid in nodeids if seconds.get(nodeid, 0.0) > FAST_S]
+def near_the_change(nodeids: list[str], seconds: dict[str, float]) -> set[str]:
+    """The slower cases that the quick tier takes: the nearest to the change, within the budget."""
     files = changed()
     near = distances(files, imports()) if files else {}
     reached = sorted(
-        (near[file], seconds[nodeid], nodeid) for nodeid in slower if (file := nodeid.partition("::")[0]) in near
+        (near[file], seconds[nodeid], nodeid) for nodeid in nodeids if (file := nodeid.partition("::")[0]) in near
     )
     kept, spent = set(), 0.0
     for _, cost, nodeid in reached:
         if spent + cost <= BUDGET_S:
             kept.add(nodeid)
             spent += cost
-    return set(slower) - kept
+    return kept
+
+
+# -- full -------------------------------------------------------------------------------------------------------
+def drawn(nodeids: list[str], seconds: dict[str, float], seed: str) -> set[str]:
+    """Of every test a sample of its cases that takes at most ``DRAWN_S``; one case at least."""
+    cases = defaultdict(list)
+    for nodeid in sorted(nodeids):
+        cases[nodeid.partition("[")[0]].append(nodeid)
+    kept = set()
+    for test, those in cases.items():
+        random.Random(f"{seed} {test}").shuffle(those)
+        spent = list(accumulate(seconds[nodeid] for nodeid in those))
+        kept |= {nodeid for nodeid, total in zip(those, spent, strict=True) if total <= DRAWN_S} or {those[0]}
+    return kept
+
+
+def selected(tier: str, slow_of: dict[str, bool]) -> set[str]:
+    """The cases of a tier, of cases of which it is known whether they are marked ``slow``."""
+    seconds = durations()
+    site = {nodeid for nodeid, slow in slow_of.items() if slow and nodeid.startswith(SITE)}
+    decide = {nodeid for nodeid, slow in slow_of.items() if not slow}
+    slower = sorted(nodeid for nodeid in decide if seconds.get(nodeid, 0.0) > FAST_S)
+    quick = decide - set(slower) | near_the_change(slower, seconds)
+    full = quick | drawn(slower, seconds, head()) | site
+    return {"quick": quick, "rest": full - quick, "full": full, "nightly": slow_of.keys() - full}[tier]
+
+
+def may_have_rest(path: Path) -> bool:
+    """Whether a test file may have cases of the full tier that are not quick."""
+    name = path.relative_to(ROOT).as_posix()
+    return name.startswith(SITE) or name in json.loads(DURATIONS.read_text())
 
 
 # -- measuring --------------------------------------------------------------------------------------------------
@@ -176,14 +210,15 @@ def clock() -> Clock | None:
 
 
 def main(path: str) -> None:
-    """Write ``durations.json`` from the lines of a clock."""
-    table: dict[str, dict[str, float]] = {}
+    """Renew ``durations.json`` by the lines of a clock; what they lack stays if its file does."""
+    table = {file: cases for file, cases in json.loads(DURATIONS.read_text()).items() if (ROOT / file).exists()}
     for line in Path(path).read_text().splitlines():
         nodeid, seconds, _ = json.loads(line)
         file, _, case = nodeid.partition("::")
-        if seconds > FAST_S and case:
-            table.setdefault(file, {})[case] = round(seconds, 1)
-    text = {file: dict(sorted(cases.items())) for file, cases in sorted(table.items())}
+        table.setdefault(file, {}).pop(case, None)
+        if seconds > FAST_S:
+            table[file][case] = round(seconds, 1)
+    text = {file: dict(sorted(cases.items())) for file, cases in sorted(table.items()) if cases}
     DURATIONS.write_text(json.dumps(text, indent=0, ensure_ascii=False) + "\n")
 
 

@@ -65,7 +65,7 @@ def calls(path: str, graph: dict[str, set[str]]) -> list[tuple[int, list[str]]]:
 
 def failures(tree: Path, tests: list[str], without: set[str]) -> set[str]:
     """Return the tests that fail in the copy, at most three; a call that does not end counts as a failure."""
-    command = [sys.executable, "-m", "pytest", "-rfE", "--maxfail=3", "-m", "not slow", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-rfE", "--maxfail=3", "--tier=full", "-p", "no:cacheprovider"]
     command += [f"--deselect={test}" for test in sorted(without)]
     environment = {**os.environ, "PYTHONPATH": str(tree)}
     try:

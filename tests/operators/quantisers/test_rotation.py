@@ -44,8 +44,11 @@ def test_first_column_is_the_normalised_gaussian_and_the_matrix_orthogonal(d, ke
 
 @pytest.mark.thorough
 def test_entries_have_the_moments_of_the_haar_measure():
-    """n = 20000 matrices at d = 3: every product moment within 6 standard errors (54 comparisons, level 1e-7)."""
-    n, d = 20_000, 3
+    """n = 6000 matrices at d = 3: every product moment within 6 standard errors (54 comparisons, level 1e-7).
+
+    Power: E Q_ij^2 = 1/3 off by 0.031 fails with probability 0.98 (standard error 0.0039).
+    """
+    n, d = 6000, 3
     eye = np.eye(d, dtype=np.float32)
     samples = np.array([[Rotation(d, Key(7, step=i)).forward(e) for e in eye] for i in range(n)], float)
     entries = samples.reshape(n, -1)
