@@ -135,7 +135,9 @@ def test_measured_cases_become_a_table(tmp_path, monkeypatch):
     (tmp_path / "t").mkdir()
     (tmp_path / "t/a.py").touch()
     tiers.DURATIONS.write_text('{"t/a.py": {"z": 3.0, "w": 4.0}, "t/gone.py": {"v": 5.0}}')
-    (tmp_path / "times").write_text('["t/b.py::x[1]", 0.5, 1.0]\n["t/a.py::y", 2.04, 3.0]\n["t/a.py::z", 0.1, 9.0]\n')
+    (tmp_path / "times").write_text(
+        '["t/b.py::x[1]", 0.5, 1.0]\n["t/a.py::y", 2.04, 3.0]\n["t/a.py::z", 0.1, 9.0]\n["t/a.py::u", 50.0, 0.05]\n'
+    )
     tiers.main(str(tmp_path / "times"))
     found = tiers.durations()
     assert found == {"t/a.py::w": 4.0, "t/a.py::y": 2.0, "t/b.py::x[1]": 0.5}

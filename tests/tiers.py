@@ -27,6 +27,7 @@ ROOT = Path(__file__).parent.parent
 DURATIONS = Path(__file__).parent / "durations.json"
 FAST_S, BUDGET_S = 0.2, 40.0  # processor seconds: of a fast case, and of all slower ones that a change reaches
 DRAWN_S = 2.0  # processor seconds of the slower cases of one test in the full tier; one case at least is drawn
+CORES = 2
 SITE = "tests/docs/"  # tests marked slow there belong to the full tier
 FROM = re.compile(
     r"^\s*from\s+((?:bounds|operators|ratedist|gpu_validation)[\w.]*)\s+import\s+(\([^)]*\)|[^\n]*)", re.M
@@ -213,7 +214,8 @@ def main(path: str) -> None:
     """Renew ``durations.json`` by the lines of a clock; what they lack stays if its file does."""
     table = {file: cases for file, cases in json.loads(DURATIONS.read_text()).items() if (ROOT / file).exists()}
     for line in Path(path).read_text().splitlines():
-        nodeid, seconds, _ = json.loads(line)
+        nodeid, used, passed = json.loads(line)
+        seconds = min(used, CORES * passed)  # more was used before, by a process that ended here
         file, _, case = nodeid.partition("::")
         table.setdefault(file, {}).pop(case, None)
         if seconds > FAST_S:
