@@ -48,7 +48,7 @@ def small(tmp_path, monkeypatch):
         "from m import twice\n\n\ndef test_twice():\n    assert twice(3) == 6\n\n\n"
         "def test_broken():\n    assert not 1\n"
     )
-    (root / "pytest.ini").write_text("[pytest]\nmarkers = slow\n")
+    (root / "tests/conftest.py").write_text('def pytest_addoption(parser):\n    parser.addoption("--tier")\n')
     mutants = run.Mutant("m.py", "2 * x", "3 * x"), run.Mutant("m.py", "1 + x", "1 - x")
     monkeypatch.setattr(run, "MUTANTS", mutants)
     monkeypatch.setattr(run, "copied", lambda _: root)
