@@ -5,11 +5,11 @@ from __future__ import annotations
 import secrets
 from collections.abc import Collection
 from math import inf
-from time import monotonic
 
 from ..functions.global_streams import seeded
 from ..functions.own import Own
 from .betting.budget import Budget, spelled
+from .kit.clock import work_s
 from .kit.law import Context, Law
 from .kit.subject import Array, ClaimSource, Subject, Target, claim_spelled
 from .kit.verdict import Outcome, Report, Verdict
@@ -101,7 +101,7 @@ def exactly_judged(verdicts: tuple[Verdict, ...]) -> tuple[Verdict, ...]:
 
 def _verdict(law: Law, subject: Subject, context: Context) -> Verdict:
     """Return one law's verdict, with a clock of its own."""
-    context.began = monotonic()
+    context.began = work_s()
     if context.accused and context.began > context.ends:
         return Verdict(law.name, Outcome.INCONCLUSIVE, NOT_TRIED)
     subject.deadline = min(context.ends, context.began + context.law_seconds)

@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Callable
 from dataclasses import replace
 from math import inf
-from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from .exchange.evidence import MeanSource
 from .exchange.groups import Group, groups, sizes_for
 from .exchange.mean_function import MeanFunction
 from .exchange.memory import conserved
+from .kit.clock import work_s
 from .kit.evidence import collect
 from .kit.law import Violation, raised
 from .kit.statistical import ClaimBets
@@ -206,10 +206,10 @@ def _at(claim: JointClaim, group: Group) -> UnbiasedMean:
 
 def _hurried(budget: Budget, subject: MeanFunction, group: Group) -> Budget:
     """Return the budget with as few sure draws as a slow exchange has time for."""
-    began = monotonic()
+    began = work_s()
     for _ in range(PACE_CALLS):
         subject.mean(group.vectors)
-    pace_s = (monotonic() - began) / PACE_CALLS
+    pace_s = (work_s() - began) / PACE_CALLS
     affordable = 2 * budget.most_seconds / pace_s if pace_s > 0 else inf
     least = budget.least_draws if affordable > budget.least_draws else max(1, int(affordable))
     return replace(budget, least_draws=least)

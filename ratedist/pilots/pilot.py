@@ -686,7 +686,9 @@ def _check_numbers(name: str, values: Sequence[Any], *, least: float = -LARGEST,
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, int):
+        return not isinstance(value, bool) and abs(value) <= 2**53
+    return isinstance(value, float) and math.isfinite(value)
 
 
 def _is_whole(value: Any) -> bool:

@@ -8,9 +8,10 @@ import pytest
 from bounds import all_bounds
 from bounds.bibliography import bibtex, cited, entries
 from bounds.provenance import Reference
+from tests.pooled import pooled
 
 
-@pytest.mark.parametrize("name", all_bounds())
+@pooled("name", all_bounds())
 def test_every_bound_can_be_cited(name):
     bound = all_bounds()[name]
     entry = bound.bibtex()

@@ -12,6 +12,7 @@ from bounds.claims import Contractive, StrictlyContractive, Unbiased
 from bounds.limits import gaussian_block_converse, gaussian_block_miss
 from bounds.setting import implied
 from operators import all_operators, specification
+from tests.pooled import pooled
 
 from .consistency import ABSOLUTE_CONSTANT, OBVIOUS, pairs, violations
 
@@ -19,7 +20,7 @@ PAIRS = pairs()
 POINTS = 200
 
 
-@pytest.mark.parametrize(("low", "high"), PAIRS, ids=lambda bound: bound.name)
+@pooled(("low", "high"), PAIRS, ids=lambda bound: bound.name)
 def test_no_lower_bound_exceeds_an_upper_one(low, high):
     compared, told = violations(low, high, seed=20, n=POINTS)
     assert not told, told[0]

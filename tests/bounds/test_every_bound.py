@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from bounds import AssumptionViolated, NotCertifiable, Status, all_bounds, symbols
+from tests.pooled import pooled
 
 BOUNDS = all_bounds()
 CASES = [
@@ -20,7 +21,7 @@ def fast_point(example):
     return {name: float(Fraction(value)) for name, value in example.at.items()}
 
 
-@pytest.mark.parametrize(("bound", "example"), CASES)
+@pooled(("bound", "example"), CASES)
 def test_fast_value_has_the_digits_of_the_example(bound, example):
     low, high = (float(end) for end in example.interval)
     value = bound(**fast_point(example))
@@ -28,7 +29,7 @@ def test_fast_value_has_the_digits_of_the_example(bound, example):
     assert low - slack <= value <= high + slack
 
 
-@pytest.mark.parametrize(("bound", "example"), CASES)
+@pooled(("bound", "example"), CASES)
 def test_enclosure_meets_the_digits_of_the_example(bound, example):
     low, high = example.interval
     if "not certifiable" in bound.note:
@@ -41,12 +42,12 @@ def test_enclosure_meets_the_digits_of_the_example(bound, example):
     assert abs(interval.midpoint - bound(**fast_point(example))) <= FAST_ACCURACY * abs(interval.midpoint)
 
 
-@pytest.mark.parametrize(("bound", "example"), CASES)
+@pooled(("bound", "example"), CASES)
 def test_examples_lie_inside_the_assumptions(bound, example):
     assert bound.holds_at(**fast_point(example)) is True
 
 
-@pytest.mark.parametrize("bound", BOUNDS.values(), ids=BOUNDS)
+@pooled("bound", BOUNDS.values(), ids=BOUNDS)
 def test_latex_names_every_parameter(bound):
     text = bound.latex()
     assert text.count("{") == text.count("}")
@@ -54,7 +55,7 @@ def test_latex_names_every_parameter(bound):
         assert symbols.notation(symbol).latex in text
 
 
-@pytest.mark.parametrize("bound", BOUNDS.values(), ids=BOUNDS)
+@pooled("bound", BOUNDS.values(), ids=BOUNDS)
 def test_statement_is_complete(bound):
     assert bound.quantity
     assert bound.reference.key
@@ -62,7 +63,7 @@ def test_statement_is_complete(bound):
     assert bound.unit in {"bit", "s", "1", "step", "round"}
 
 
-@pytest.mark.parametrize("bound", [b for b in BOUNDS.values() if b.parameters], ids=lambda bound: bound.name)
+@pooled("bound", [b for b in BOUNDS.values() if b.parameters], ids=lambda bound: bound.name)
 def test_values_outside_the_domain_are_refused_with_the_rule(bound):
     at = fast_point(bound.examples[0])
     for name in at:
@@ -74,7 +75,7 @@ def test_values_outside_the_domain_are_refused_with_the_rule(bound):
             assert bound.holds_at(**{**at, name: bad}) is False
 
 
-@pytest.mark.parametrize("bound", BOUNDS.values(), ids=BOUNDS)
+@pooled("bound", BOUNDS.values(), ids=BOUNDS)
 def test_misspelt_arguments_are_refused(bound):
     with pytest.raises(TypeError, match="no_such_symbol"):
         bound(**fast_point(bound.examples[0]), no_such_symbol=1.0)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from bounds import AssumptionViolated, NotCertifiable, all_bounds
+from tests.pooled import pooled
 
 from .point_samplers import points
 
@@ -85,7 +86,7 @@ def test_float_value_keeps_its_digits_where_terms_cancel(name, at):
     assert relative_error(BOUNDS[name], at) <= ACCURACY
 
 
-@pytest.mark.parametrize("name", [n for n, b in BOUNDS.items() if "not certifiable" not in b.note])
+@pooled("name", [n for n, b in BOUNDS.items() if "not certifiable" not in b.note])
 def test_float_value_lies_next_to_the_certified_one(name):
     rng = np.random.default_rng(20)
     checked = 0

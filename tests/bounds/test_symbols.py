@@ -8,6 +8,7 @@ import sympy as sp
 
 from bounds import symbols
 from bounds.symbols import COUNT, FRACTION, NONNEGATIVE, POSITIVE, REAL, Domain
+from tests.pooled import pooled
 
 # unit, domain, and words that only this meaning has: a second table, so that a wrong row is seen
 EXPECTED = {
@@ -103,7 +104,7 @@ def words_of(meaning):
     return {word.strip(",:;") for word in meaning.split()}
 
 
-@pytest.mark.parametrize("name", symbols.TABLE)
+@pooled("name", symbols.TABLE)
 def test_a_row_has_the_right_unit_domain_and_meaning(name):
     row, (unit, domain, words) = symbols.TABLE[name], EXPECTED[name]
     assert row.unit == unit
@@ -111,7 +112,7 @@ def test_a_row_has_the_right_unit_domain_and_meaning(name):
     assert set(words.split()) <= words_of(row.meaning)
 
 
-@pytest.mark.parametrize("name", symbols.TABLE)
+@pooled("name", symbols.TABLE)
 def test_the_meaning_of_every_other_symbol_would_be_seen(name):
     words = set(EXPECTED[name][2].split())
     found = [other for other, row in symbols.TABLE.items() if words <= words_of(row.meaning)]
@@ -128,7 +129,7 @@ def test_a_name_that_ends_with_seconds_has_that_unit(name):
     assert symbols.TABLE[name].unit == "s"
 
 
-@pytest.mark.parametrize("name", symbols.TABLE)
+@pooled("name", symbols.TABLE)
 def test_a_row_explains_its_symbol(name):
     row = symbols.TABLE[name]
     assert row.symbol.name == name

@@ -26,6 +26,7 @@ from operators.feedback.deep_gradient_compression import DeepGradientCompression
 from operators.feedback.error_feedback import ErrorFeedback
 from operators.laws import Budget, Domain
 from operators.message import Message
+from tests.pooled import pooled
 
 FAMILIES = (all_operators(), all_feedbacks(), all_aggregates(), all_summed())
 SUBJECTS = [
@@ -69,7 +70,7 @@ def disguised(value):
         yield from (np.float64(value), np.longdouble(value), np.array(value), torch.tensor(value, dtype=torch.float64))
 
 
-@pytest.mark.parametrize("subject", SUBJECTS, ids=repr)
+@pooled("subject", SUBJECTS, ids=repr)
 def test_equal_numbers_in_any_form_make_equal_objects(subject):
     for name, _, value in scalars(subject):
         for other in disguised(value):
@@ -82,7 +83,7 @@ def test_equal_numbers_in_any_form_make_equal_objects(subject):
             assert type(getattr(built, name)) in (int, float)
 
 
-@pytest.mark.parametrize("subject", SUBJECTS, ids=repr)
+@pooled("subject", SUBJECTS, ids=repr)
 def test_what_is_no_number_is_refused_when_the_object_is_made(subject):
     wrong = ["4", "", b"4", [4], (1, 2), {}, 1j, math.nan, np.float64("nan"), True, np.True_, np.array([1]), object()]
     wrong += [np.ma.masked, torch.tensor(1j), torch.tensor(1.0, device="meta"), float]
@@ -99,7 +100,7 @@ def test_what_is_no_number_is_refused_when_the_object_is_made(subject):
             assert len(str(caught.value)) < 400
 
 
-@pytest.mark.parametrize("subject", PICKLED, ids=repr)
+@pooled("subject", PICKLED, ids=repr)
 def test_objects_survive_pickling_and_copies(subject):
     for other in (pickle.loads(pickle.dumps(subject)), copy.deepcopy(subject), copy.copy(subject), replace(subject)):
         assert other == subject

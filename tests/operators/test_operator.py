@@ -8,9 +8,10 @@ import torch
 
 from operators import CorruptMessage, Identity, Key, Message, ScaledSign, all_operators
 from operators.operator import canonical
+from tests.pooled import pooled
 
 INSTANCES = [operator for cls in all_operators().values() for operator in cls.examples()]
-everyone = pytest.mark.parametrize("operator", INSTANCES, ids=repr)
+everyone = pooled("operator", INSTANCES, ids=repr)
 
 
 @everyone

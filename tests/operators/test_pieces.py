@@ -12,6 +12,7 @@ from operators import CorruptMessage, Key, Message, OneBitSGD, all_operators, pa
 from operators.bits import writer
 from operators.coding import sparse_runs
 from operators.pieces import RUN, InPieces
+from tests.pooled import pooled
 
 MORE = (
     *("qsgd:7,code=fixed", "qsgd:7,norm=max,code=fixed", "qsgd:7,bucket=100,code=fixed", "terngrad:scale=16.0"),
@@ -71,7 +72,7 @@ def test_the_formats_that_permit_it_are_these():
 
 
 @pytest.mark.every(4)
-@pytest.mark.parametrize("text", OPERATORS)
+@pooled("text", OPERATORS)
 def test_messages_at_the_borders_of_runs_are_those_of_the_whole(text):
     for d in NEXT_TO_BORDERS:
         for x in vectors(d):
@@ -79,7 +80,7 @@ def test_messages_at_the_borders_of_runs_are_those_of_the_whole(text):
 
 
 @pytest.mark.every(8)
-@pytest.mark.parametrize("text", OPERATORS)
+@pooled("text", OPERATORS)
 @example(d=4096 + 37, shares=[1e-6], scale=1.0)  # pieces of one coordinate
 @example(d=4096 + 37, shares=[7 / 4096], scale=1.0)
 @example(d=LONG, shares=[1.0], scale=1.0)  # one piece of several runs
@@ -93,7 +94,7 @@ def test_message_does_not_depend_on_where_pieces_end(text, d, shares, scale):
     agrees(text, vector(d, scale), tuple(max(1, int(share * d)) for share in shares))
 
 
-@pytest.mark.parametrize("text", OPERATORS)
+@pooled("text", OPERATORS)
 def test_every_run_has_words_and_scales_of_its_own(text):
     """All runs alike: fields that began anew with each run would repeat."""
     operator, d = parse(text), 3 * RUN * 15
@@ -103,7 +104,7 @@ def test_every_run_has_words_and_scales_of_its_own(text):
     assert torch.equal(message.payload, operator.encode(x, key=Key(3)).payload)
 
 
-@pytest.mark.parametrize("text", OPERATORS)
+@pooled("text", OPERATORS)
 def test_runs_may_be_empty(text):
     """One entry in the first run, two in the last but one: what comes between is counted over several runs."""
     x = torch.zeros(5 * RUN + 11)
@@ -111,7 +112,7 @@ def test_runs_may_be_empty(text):
     agrees(text, x, (RUN, 3 * RUN))
 
 
-@pytest.mark.parametrize("text", OPERATORS)
+@pooled("text", OPERATORS)
 def test_damage_is_found_in_pieces_where_it_is_found_in_the_whole(text):
     operator, d = parse(text), RUN + 4097
     message, rng = operator.encode(vector(d), key=Key(3)), np.random.default_rng(0)
@@ -125,7 +126,7 @@ def test_damage_is_found_in_pieces_where_it_is_found_in_the_whole(text):
         )
 
 
-@pytest.mark.parametrize("text", OPERATORS)
+@pooled("text", OPERATORS)
 def test_what_is_cut_off_or_left_over_is_found(text):
     operator, d = parse(text), RUN + 4097
     message = operator.encode(vector(d), key=Key(3))
@@ -137,7 +138,7 @@ def test_what_is_cut_off_or_left_over_is_found(text):
             list(operator.decode_pieces(Message(payload, bits), d=d, key=Key(3)))
 
 
-@pytest.mark.parametrize("text", OPERATORS)
+@pooled("text", OPERATORS)
 def test_windows_may_be_too_short(text, monkeypatch):
     """The decoder takes a longer one, and begins its run again."""
     operator, x = parse(text), vector(LONG)
@@ -243,7 +244,7 @@ def test_what_cannot_be_cut_is_refused_with_the_remedy():
         list(operator.decode_pieces(operator.encode(torch.ones(4), key=Key(0)), d=4))
 
 
-@pytest.mark.parametrize("text", OPERATORS)
+@pooled("text", OPERATORS)
 def test_no_coordinates_and_empty_pieces_are_refused(text):
     operator = parse(text)
     with pytest.raises(ValueError, match="d >= 1"):

@@ -7,6 +7,7 @@ import torch
 from operators import Key
 from operators.kernels.philox.reference import words64
 from operators.random import bits32, normal, philox_key, uniform, words_from
+from tests.pooled import pooled
 
 from .plain_philox import bits32_numpy, philox4x32
 
@@ -34,7 +35,7 @@ KEYS = [Key(0), Key(7, step=2, rank=3, layer=4), Key(2**64 - 1).shared().fold_in
 
 @pytest.mark.parametrize("start", [0, 1, 3, 4, 1001, 2**32 * 4 - 3])
 @pytest.mark.parametrize("n", [0, 1, 2, 5, 23])
-@pytest.mark.parametrize("key", KEYS, ids=str)
+@pooled("key", KEYS, ids=str)
 def test_compiled_numpy_and_torch_streams_equal_the_plain_one(key, start, n):
     address = philox_key(key)
     plain = []

@@ -24,12 +24,13 @@ from operators import (
     UnbiasedSphericalCompression,
     all_operators,
 )
+from tests.pooled import pooled
 
 FIELDS = 4  # whole-bit fields and the ending of an arithmetic code, above a limit with fractional fields
 INSTANCES = [operator for cls in all_operators().values() for operator in cls.examples()]
 
 
-@pytest.mark.parametrize("operator", INSTANCES, ids=repr)
+@pooled("operator", INSTANCES, ids=repr)
 @pytest.mark.parametrize("d", [9, 64, 1000, 10**6])
 def test_no_operator_is_below_the_uncertainty_principle(operator, d):
     claim, size = operator.claim(d), operator.bits(d)

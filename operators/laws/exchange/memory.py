@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import sqrt
-from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from bounds.claims import ConservedMean
 
 from ..betting.budget import Budget
 from ..betting.eprocess import SLACK, ExcessBets
+from ..kit.clock import work_s
 from ..kit.law import raised
 from ..kit.verdict import Outcome, Verdict
 from .groups import Group
@@ -37,11 +37,11 @@ def conserved(start: Callable[[], Any], groups: list[Group], claim: ConservedMea
         Level and seconds.
     """
     level = budget.false_alarm / len(groups)
-    began, sequences = monotonic(), 0
+    began, sequences = work_s(), 0
     for group in groups:
         bets = ExcessBets((claim.residual + STEPS * sqrt(group.m) * SLACK) ** 2)
         for turn in range(MOST):
-            if turn >= LEAST and (not bets.wealth.peak or monotonic() - began > budget.patience):
+            if turn >= LEAST and (not bets.wealth.peak or work_s() - began > budget.patience):
                 break
             try:
                 rest = _rest(start(), group)

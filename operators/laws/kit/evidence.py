@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from ...key import Key
 from ...message import Message
+from .clock import work_s
 from .examples import Example
 from .law import Violation
 from .subject import Subject, to_numpy
@@ -95,9 +95,9 @@ def collect(source: Source, examples: list[Example], bets: list[Bets], budget: B
     usual = budget.draws * len(examples)
     least = min(budget.least_draws, usual)
     first = max(1, min(FIRST, least // len(examples)))
-    started, drawn, again, most = monotonic(), 0, 0.0, EXTRA * usual
+    started, drawn, again, most = work_s(), 0, 0.0, EXTRA * usual
     for vector in _order(len(examples), bets, usual):
-        spent_s = monotonic() - started
+        spent_s = work_s() - started
         if any(b.over() for b in bets):
             most = min(most, max(least, 2 * drawn))  # something is wrong: the other laws get as many draws again
         if all(b.over() for b in bets) or drawn >= most or (drawn >= least and spent_s > budget.most_seconds):

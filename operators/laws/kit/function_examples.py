@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from time import monotonic
 
 import numpy as np
 
+from .clock import work_s
 from .examples import Example, drawn, structured
 
 LEAST, MOST = 2, 16  # vectors: however long they take, and however much time there is
@@ -26,8 +26,8 @@ def function_examples(sizes: Iterable[int], long: Iterable[int], rng: np.random.
 
 def in_time(examples: Iterator[Example], seconds: float, most: int = MOST) -> Iterator[Example]:
     """Return the examples until the seconds are over: at least LEAST of them, at most ``most`` and never above MOST."""
-    end, most = monotonic() + seconds, min(most, MOST)
+    end, most = work_s() + seconds, min(most, MOST)
     for number, example in enumerate(examples):
-        if number >= most or (number >= LEAST and monotonic() > end):
+        if number >= most or (number >= LEAST and work_s() > end):
             return
         yield example

@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import partial
 from math import inf, isinf
-from time import monotonic
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +15,7 @@ from bounds.claims import Contractive, Unbiased
 
 from ...key import Key
 from ..betting.budget import Budget
+from .clock import work_s
 from .examples import Example, drawn, structured
 from .shrink import shrink
 from .subject import OutOfTime, Subject
@@ -52,7 +52,7 @@ class Context:
     Attributes
     ----------
     began
-        When the present law began, by time.monotonic.
+        When the present law began, by ``clock.work_s``.
     law_seconds
         How long it may call.
     started
@@ -71,7 +71,7 @@ class Context:
         self.parts = parts
         self.laws = laws
         self.study: Any = None
-        self.began = self.started = monotonic()
+        self.began = self.started = work_s()
         self.ends = self.started + budget.patience
         self.law_seconds = inf
         self.accused = False
@@ -89,7 +89,7 @@ class Context:
 
     def spare(self, share: float = 1.0) -> bool:
         """Return whether the present law has run for less than this share of ``budget.seconds``."""
-        return monotonic() < self.began + share * self.budget.seconds
+        return work_s() < self.began + share * self.budget.seconds
 
     def rng(self, label: str) -> np.random.Generator:
         """Return a generator that depends on the seed and the label alone."""
@@ -168,7 +168,7 @@ class Law(ABC):
             return Verdict(self.name, Outcome.NOT_APPLICABLE, reason)
         decided, unsaid = 0, ""
         for tried, example in enumerate(subject.domain.of(self.examples(subject, context))):
-            if monotonic() > context.ends:
+            if work_s() > context.ends:
                 return Verdict(self.name, Outcome.INCONCLUSIVE, f"too slow: the time was over after {tried} vectors")
             outcome, text = self.judge(subject, example, context)
             if outcome is Outcome.INCONCLUSIVE:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from time import monotonic
 
 import numpy as np
 
+from .clock import work_s
 from .examples import Example
 from .subject import Subject
 from .verdict import Outcome
@@ -36,7 +36,7 @@ def shrink(
     attempts : int
         Most vectors that are tried.
     """
-    allowed, deadline = subject.deadline, monotonic() + seconds
+    allowed, deadline = subject.deadline, work_s() + seconds
     subject.deadline = min(allowed, deadline)  # an attempt may take many draws
     try:
         return _simplest(judge, subject, example, text, deadline, attempts)
@@ -52,7 +52,7 @@ def _simplest(
         improved = False
         for x in map(subject.domain.fit, simpler(example.x)):
             attempts -= 1
-            if attempts < 0 or monotonic() > deadline:
+            if attempts < 0 or work_s() > deadline:
                 return example, text
             if x is None or x.size > example.d or np.array_equal(x, example.x):
                 continue

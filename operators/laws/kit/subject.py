@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from math import inf
-from time import monotonic
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -22,6 +21,7 @@ from ...key import Key
 from ...message import Message
 from ...operator import Operator
 from ..randomness.observe import Draws
+from .clock import work_s
 from .domain import EVERYTHING, Domain
 
 Array = Literal["torch", "numpy"]
@@ -108,7 +108,7 @@ class Subject:
             raise TypeError(f"expected an instance; got the class {target.__name__}: call it first")
         self._claim = claim
         self.draws = Draws()  # what is known of the generators that a function uses
-        self.deadline = inf  # by time.monotonic: after it the subject is not called any more
+        self.deadline = inf  # by ``clock.work_s``: after it the subject is not called any more
         self.is_operator = isinstance(target, Operator)
         self._encode_takes = _keywords(target, "encode") if self.is_codec else frozenset()
         self._decode_takes = _keywords(target, "decode") if self.is_codec else frozenset()
@@ -172,12 +172,12 @@ class Subject:
             return 0.0
         quickest = inf
         for _ in range(PROBES):
-            began = monotonic()
+            began = work_s()
             try:
                 self.encode(x, Key(0))
             except Exception:  # the laws will say so
                 return 0.0
-            quickest = min(quickest, monotonic() - began)
+            quickest = min(quickest, work_s() - began)
         return quickest
 
     def session(self) -> AbstractContextManager[None]:
@@ -200,7 +200,7 @@ class Subject:
         OutOfTime
             After the deadline.
         """
-        if monotonic() > self.deadline:
+        if work_s() > self.deadline:
             raise OutOfTime
         return self.encode_as_it_is(x if self.is_operator or not isinstance(x, np.ndarray) else self._given(x), key)
 
@@ -246,7 +246,7 @@ class Subject:
         OutOfTime
             After the deadline.
         """
-        if monotonic() > self.deadline:
+        if work_s() > self.deadline:
             raise OutOfTime
         if self.is_codec:
             return self.decode(self.encode(x, key), x.size, key)

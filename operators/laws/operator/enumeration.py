@@ -16,12 +16,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log
-from time import monotonic
 
 import numpy as np
 
 from bounds.claims import Unbiased
 
+from ..kit.clock import work_s
 from ..kit.examples import Example, drawn, structured
 from ..kit.function_examples import in_time
 from ..kit.law import Context, Inconclusive, Law, NotApplicable, Violation, second_moment
@@ -151,14 +151,14 @@ def _trials(
     Inconclusive
         Where that time is over.
     """
-    ends, trials, longer = monotonic() + context.budget.seconds / (4 * len(SIZES)), 0, 1
+    ends, trials, longer = work_s() + context.budget.seconds / (4 * len(SIZES)), 0, 1
     least, most = (LEAST_TRIALS, context.budget.evaluations) if run.subject.is_operator else TRIALS_OF_A_FUNCTION
     while trials < longer * most:
         if trials >= least and longer > 1 and not context.spare(SUSPICION_SHARE):
             raise Inconclusive(
                 f"its outcomes contradict the claim, but it is too slow to confirm them: {trials} trials"
             )
-        if trials >= least and longer == 1 and monotonic() > ends:
+        if trials >= least and longer == 1 and work_s() > ends:
             break
         if not _as_listed(run, classes, outputs, rng):
             return 0

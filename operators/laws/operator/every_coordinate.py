@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import zip_longest
 from math import floor, isfinite, log
-from time import monotonic
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from bounds.claims import StrictlyContractive
 from ..betting.budget import Budget
 from ..betting.eprocess import SLACK
 from ..kit.answers import Answers
+from ..kit.clock import work_s
 from ..kit.evidence import BATCH, Draws, Source, collect
 from ..kit.examples import Example
 from ..kit.law import SLOW_S, Context, Law, Violation, fresh_key, raised, second_moment
@@ -203,7 +203,7 @@ class EveryCoordinate(Law):
         timed = isfinite(context.budget.seconds) and not context.accused
         slow = timed and self._pace(subject, examples, context) > SLOW_S
         patient = not context.accused and not slow
-        spent, usual = monotonic() - context.began, (SEEN_SHARE if slow else SHARE) * context.budget.seconds
+        spent, usual = work_s() - context.began, (SEEN_SHARE if slow else SHARE) * context.budget.seconds
         most = MOST_SHARE * context.budget.most_seconds if patient else usual
         budget = replace(
             context.budget,
@@ -240,7 +240,7 @@ class EveryCoordinate(Law):
         most = full = PURSUED_SHARE * budget.draws
         half_loses, needed = False, -log(level / (2 * len(examples)))
         for n in range(0, full, BATCH):
-            if any(b.rejected() for b in bets) or monotonic() > until or n >= most:
+            if any(b.rejected() for b in bets) or work_s() > until or n >= most:
                 return n, half_loses
             draws = source.draw(example, BATCH)
             for bet in bets:
@@ -257,9 +257,9 @@ class EveryCoordinate(Law):
         """Return seconds of the quickest of a few calls at the shortest vector."""
         shortest, seconds = min(examples, key=lambda e: e.d), []
         for i in range(CALLS_TIMED):
-            began = monotonic()
+            began = work_s()
             subject.draw(shortest.x, context.key(f"{self.name} pace {i}"))
-            seconds.append(monotonic() - began)
+            seconds.append(work_s() - began)
         return min(seconds)
 
     def _usual(self, context: Context) -> int:

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log, sqrt
-from time import monotonic, process_time
 
 import numpy as np
 
+from ..kit.clock import work_s
 from ..kit.law import Inconclusive, NotApplicable
 from .recorded_words import HIDDEN, Controlled
 
@@ -82,7 +82,7 @@ def exclude_hidden(run: Controlled, moments: Moments, level: float, seconds: flo
     Parameters
     ----------
     seconds : float
-        Of processor time, or half as much again on the clock: the function may sleep, the machine be busy.
+        Of work, as ``clock`` counts it.
 
     Raises
     ------
@@ -92,10 +92,10 @@ def exclude_hidden(run: Controlled, moments: Moments, level: float, seconds: flo
     if not run.intercepted or run.subject.draws.complete:
         return
     doubt, most = log(1 / level), RARE * max(1.0, moments.s2)
-    clock, processor = monotonic(), process_time()
+    began = work_s()
     replays = 0
     while replays < most and not (replays and moments.stands(min(1.0, doubt / replays), unbiased=unbiased)):
-        if replays >= LEAST_REPLAYS and max(process_time() - processor, (monotonic() - clock) / 1.5) > seconds:
+        if replays >= LEAST_REPLAYS and work_s() - began > seconds:
             raise Inconclusive(
                 f"its exact mean or error is off, but it is too slow to exclude hidden randomness: {replays} replays "
                 f"in {seconds:g} s"

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import mpmath
 import numpy as np
-import pytest
 import sympy as sp
 
 from bounds import AssumptionViolated, Bound, Status, theorems
 from bounds.special.elementary import FusedDifference, GeometricDecay, Log2OnePlus, OneMinusPowerOfTwo
 from bounds.special.growth import MeanGrowth, PairGrowth, SquareGrowth
+from tests.pooled import pooled
 
 THEOREMS = {name: value for name, value in vars(theorems).items() if isinstance(value, Bound)}
 TESTS = "\n".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
 
 
-@pytest.mark.parametrize("name", THEOREMS)
+@pooled("name", THEOREMS)
 def test_proved_theorem_is_confronted_with_an_exact_value(name):
     if THEOREMS[name].status is Status.RECALLED:
         assert "ecalled" in THEOREMS[name].note, f"{name} is recalled: its note must say so"
@@ -55,7 +55,7 @@ def power_quotient(a, b, n):
     return mpmath.fsum(a**i * b ** (n - 1 - i) for i in range(int(n)))
 
 
-@pytest.mark.parametrize("name", THEOREMS)
+@pooled("name", THEOREMS)
 def test_enclosure_contains_the_fifty_digit_value(name):
     bound, generator = THEOREMS[name], np.random.default_rng(7)
     confirmed = 0
@@ -78,7 +78,7 @@ def test_enclosure_contains_the_fifty_digit_value(name):
     assert confirmed, f"no perturbed point satisfies the assumptions of {name}"
 
 
-@pytest.mark.parametrize("name", THEOREMS)
+@pooled("name", THEOREMS)
 def test_arguments_broadcast(name):
     bound = THEOREMS[name]
     at = {key: float(Fraction(value)) for key, value in bound.examples[0].at.items()}

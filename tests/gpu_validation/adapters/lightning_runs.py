@@ -29,10 +29,9 @@ class Module(LightningModule):
         return torch.optim.SGD(self.parameters(), lr=LR, momentum=0.5)
 
 
-def adapted(place, settings, schedule=TAU, wrapped=True, module=None, **arguments):
-    module, callback = module or Module(), AveragingCallback(schedule=schedule, **settings)
+def trainer_of(callback, wrapped=True, **arguments):
     strategy = DDPStrategy(cluster_environment=LightningEnvironment(), process_group_backend="gloo")
-    trainer = Trainer(
+    return Trainer(
         accelerator="cpu",
         devices=RANKS if wrapped else 1,
         strategy=strategy if wrapped else "auto",
@@ -45,6 +44,11 @@ def adapted(place, settings, schedule=TAU, wrapped=True, module=None, **argument
         callbacks=[callback],
         **arguments,
     )
+
+
+def adapted(place, settings, schedule=TAU, wrapped=True, module=None, **arguments):
+    module, callback = module or Module(), AveragingCallback(schedule=schedule, **settings)
+    trainer = trainer_of(callback, wrapped, **arguments)
     trainer.fit(module, DataLoader(batches(place.rank), batch_size=None))
     assert trainer.world_size == (RANKS if wrapped else 1)
     return outcome(callback.averaging)

@@ -118,10 +118,6 @@ def with_accelerate_and_one_averaging(place, name, accident, folder):
 
 def with_lightning(place, name, accident, folder):
     """One Trainer fits again after it has failed, and once more after it has trained."""
-    from lightning import Trainer
-    from lightning.pytorch.plugins.environments import LightningEnvironment
-    from lightning.pytorch.strategies import DDPStrategy
-
     from . import lightning_runs
 
     class Module(lightning_runs.Module):
@@ -133,18 +129,7 @@ def with_lightning(place, name, accident, folder):
     start = {key: value.clone() for key, value in module.state_dict().items()}
 
     def trainer():
-        made = Trainer(
-            accelerator="cpu",
-            devices=RANKS,
-            strategy=DDPStrategy(cluster_environment=LightningEnvironment(), process_group_backend="gloo"),
-            max_steps=STEPS,
-            logger=False,
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-            use_distributed_sampler=False,
-            callbacks=[callback],
-        )
+        made = lightning_runs.trainer_of(callback)
         made.strategy._launcher = None  # the ranks are there
         return made
 
@@ -164,6 +149,33 @@ def with_lightning(place, name, accident, folder):
     assert torch.equal(first[0], second[0])
     assert first[1:] == second[1:]
     return first
+
+
+def with_lightnings_tuner(place, name, accident, folder):
+    """The Tuner tries learning rates with the Trainer and its callback, then the Trainer fits."""
+    from lightning.pytorch.tuner import Tuner
+
+    from . import lightning_runs
+
+    class Module(lightning_runs.Module):
+        def __init__(self):
+            super().__init__()
+            self.lr = LR
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), lr=self.lr, momentum=0.5)
+
+    module, callback = Module(), lightning_runs.AveragingCallback(schedule=TAU, **SETTINGS[name])
+    trainer = lightning_runs.trainer_of(callback, default_root_dir=str(folder))
+    trainer.strategy._launcher = None  # the ranks are there
+
+    def loader():
+        return lightning_runs.DataLoader(batches(place.rank), batch_size=None)
+
+    Tuner(trainer).lr_find(module, loader(), num_training=5, update_attr=False)
+    assert module.lr == LR
+    trainer.fit(module, loader())
+    return outcome(callback.averaging)
 
 
 def checked(train, folder, cases=CASES):
@@ -205,3 +217,12 @@ def test_lightning_fits_again_after_it_ran_out_of_memory_and_after_it_has_traine
     from . import lightning_runs  # noqa: F401
 
     checked(with_lightning, tmp_path)
+
+
+@pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of Lightning, about the small run
+@pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")  # torch's, about Lightning
+def test_lightning_trains_after_its_tuner_has_tried_learning_rates(tmp_path):
+    from . import lightning_runs  # noqa: F401
+
+    checked(with_lightnings_tuner, tmp_path)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from gpu_validation.distributed.reduction import PIECE, fold, mean_of_arrays
+from tests.pooled import pooled
 
 
 def plain(parts, dtype):
@@ -18,7 +19,7 @@ def plain(parts, dtype):
 
 
 @pytest.mark.parametrize("n", [0, 1, 7, PIECE, PIECE + 1, 2 * PIECE + 3])
-@pytest.mark.parametrize("m", [2, 3, 4, 5, 6, 7, 8])
+@pooled("m", [2, 3, 4, 5, 6, 7, 8])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_mean_is_the_plain_one_at_every_length(n, m, dtype):
     rng = np.random.default_rng(n + m)

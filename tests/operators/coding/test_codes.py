@@ -11,6 +11,7 @@ from operators.bits import elias
 from operators.bits.bitstream import padded, words
 from operators.coding import range_coder
 from operators.coding.support_set import decode_support, encode_support, support_bits
+from tests.pooled import pooled
 
 
 @pytest.mark.parametrize(
@@ -23,7 +24,7 @@ def test_elias_omega_words_are_the_published_ones(n, word):
     assert elias.length(n) == len(word)
 
 
-@pytest.mark.parametrize("n", [*range(1, 200), 2**20 - 1, 2**20, 2**32 + 5, 2**40])
+@pooled("n", [*range(1, 200), 2**20 - 1, 2**20, 2**32 + 5, 2**40])
 def test_elias_word_is_parsed_whatever_follows(n):
     code, width = elias.build(n)
     for tail in (0, (1 << (64 - width)) - 1):

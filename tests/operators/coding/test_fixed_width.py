@@ -6,9 +6,10 @@ import pytest
 from operators import FloatCast, Key, KLevel, NaturalCompression, RotatedKLevel
 from operators.coding import fixed_width
 from operators.coding.fixed_width import pack_fixed, pieces, unpack_fixed
+from tests.pooled import pooled
 
 
-@pytest.mark.parametrize("width", range(1, 33))
+@pooled("width", range(1, 33))
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 7, 8, 9, 33])
 def test_fields_are_written_as_text_and_read_back(width, n):
     values = np.random.default_rng(n).integers(0, 2**width, n, dtype=np.uint64).astype(np.uint32)

@@ -6,6 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.pooled import pooled
+
 from .equality import FEW, OTHERS, SIZES, assert_equal, fields, run
 
 
@@ -24,7 +26,7 @@ def test_back_ends_agree(other, n, width, seed):
     assert_equal(values, run(other, fields.unpack, packed, n, width))
 
 
-@pytest.mark.parametrize("width", [1, 2, 3, 4, 5, 8, 9, 15, 16, 17, 30, 31])
+@pooled("width", [1, 2, 3, 4, 5, 8, 9, 15, 16, 17, 30, 31])
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 7, 8, 9, 100])
 def test_fields_are_written_one_after_the_other(n, width):
     values = drawn(n, width, n)

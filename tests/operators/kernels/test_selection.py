@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from operators.kernels.selection.cpu import SAMPLE, SMALL
+from tests.pooled import pooled
 
 from .equality import FEW, OTHERS, assert_equal, run, selection, vectors
 
@@ -27,7 +28,7 @@ def test_back_ends_agree(other, x, share):
 
 @pytest.mark.parametrize("d", [SMALL, 4 * SAMPLE + 1, 100_000])
 @pytest.mark.parametrize("k", [1, 2, 1000, 5000])
-@pytest.mark.parametrize("kind", ["gauss", "ties", "sparse", "equal", "sorted", "late", "hidden"])
+@pooled("kind", ["gauss", "ties", "sparse", "equal", "sorted", "late", "hidden"])
 def test_long_vectors_of_every_kind_equal_sorting(d, k, kind):
     """ "late" and "hidden" have their large entries where no sample or every sample looks."""
     rng, i = np.random.default_rng(d + k), np.arange(d)

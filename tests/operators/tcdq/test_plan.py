@@ -5,9 +5,10 @@ import math
 import pytest
 
 from operators.tcdq.plan import COARSEST, plan_of
+from tests.pooled import pooled
 
 
-@pytest.mark.parametrize("states", [1, 4, 8, 64, 128, 256])
+@pooled("states", [1, 4, 8, 64, 128, 256])
 @pytest.mark.parametrize("omega", [1.5, 0.01, 1e-6])
 @pytest.mark.parametrize("d", [3, 100, 5000, 1 << 18])
 def test_step_gives_the_declared_error_and_the_spread_of_what_is_coded(states, omega, d):

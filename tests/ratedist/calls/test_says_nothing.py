@@ -7,6 +7,7 @@ from bounds import all_bounds
 from bounds.provenance import Side
 from ratedist.interfaces.cli import main
 from ratedist.plans.problem import DISTANCES, PROBABILITIES, SUBOPTIMALITY, trivial_limit
+from tests.pooled import pooled
 
 CLUSTER = rd.Cluster(workers=4, step_s=0.1, compute="constant")
 SMOOTH = {"L": 1, "sigma2": 1, "gap": 1}
@@ -100,7 +101,7 @@ def test_every_name_with_a_trivial_limit_is_an_upper_bound_of_the_catalogue():
         assert all_bounds()[name].side is Side.UPPER
 
 
-@pytest.mark.parametrize(
+@pooled(
     "name", sorted(name for name, bound in all_bounds().items() if bound.side is Side.UPPER and name != UNCERTIFIED)
 )
 def test_an_example_says_nothing_only_where_it_is_no_better(name):

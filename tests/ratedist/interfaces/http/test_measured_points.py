@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.pooled import pooled
+
 pytest.importorskip("fastapi")
 
 from bounds.claims import Unbiased
@@ -27,7 +29,7 @@ def benchmark():
     return module
 
 
-@pytest.mark.parametrize("point", RECORD["points"], ids=lambda point: f"{point['operator']}, d = {point['d']}")
+@pooled("point", RECORD["points"], ids=lambda point: f"{point['operator']}, d = {point['d']}")
 def test_the_recorded_claim_is_the_operators(point):
     claim = EXAMPLES[point["operator"]].claim(point["d"])
     constant = claim.omega if isinstance(claim, Unbiased) else claim.alpha
