@@ -26,7 +26,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 DURATIONS = Path(__file__).parent / "durations.json"
 FAST_S, BUDGET_S = 0.2, 40.0  # processor seconds: of a fast case, and of all slower ones that a change reaches
-DRAWN_S = 2.0  # processor seconds of the slower cases of one test in the full tier; one case at least is drawn
+DRAWN_S = 1.0  # processor seconds of the slower cases of one test in the full tier; one case at least is drawn
 CORES = 2
 SITE = "tests/docs/"  # tests marked slow there belong to the full tier
 FROM = re.compile(
@@ -45,7 +45,8 @@ NIGHTLY = {
     "tests/gpu_validation/adapters/test_flower.py::test_a_federation_gives_the_bits_and_bytes_of_a_plain_loop": "",
     "tests/gpu_validation/local_sgd/test_survival.py::test_survivors_go_on_whenever_a_rank_dies": r"outer",
     "tests/gpu_validation/studies/test_on_engine.py::test_the_command_runs_on_dask": "",
-    "tests/gpu_validation/studies/test_on_engine.py::test_a_killed_process_loses_one_unit_at_most": r"local",
+    "tests/gpu_validation/studies/test_on_engine.py::test_a_killed_process_loses_one_unit_at_most": "",  # accidents
+    "tests/gpu_validation/adapters/test_flower.py::test_both_ends_with_flowers_own_messages": "",  # test_model_updates
     "tests/gpu_validation/studies/overlap/test_study.py::test_the_tiny_study_is_whole": "",  # the record, judged anew
     "tests/gpu_validation/test_killed_ranks.py::test_at_ten_moments_of_either_shot": r"Hook-0|Mean-1|MeanOfSums-1",
     "tests/test_public_scripts.py::test_a_patched_script_gives_the_bits_of_a_loop_by_hand": r"ddp_tut|gpt-comp",
