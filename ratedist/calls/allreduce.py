@@ -356,8 +356,16 @@ ARGUMENTS = (
     Argument("operator", Specification(), REQUIRED, help="such as tcdq:omega=1, or shared_scale:12, summed on the way"),
     Argument("exchange", Text(), "auto", help="auto, gather or two_shot"),
     Argument("second", Specification(), help="the owners' operator in two shots, the workers' unless given"),
-    Argument("bandwidth_bit_per_s", Number(), help="of one link (default: 1e10); given, auto compares seconds"),
-    Argument("latency_s", Number(), help="of one hop (default: 50e-6); given, auto compares seconds"),
+    Argument(
+        "bandwidth_bit_per_s",
+        Number(),
+        help="bandwidth of one link in bit/s (default: 1e10); given, auto compares seconds",
+    ),
+    Argument(
+        "latency_s",
+        Number(),
+        help="seconds of one hop besides its bytes (default: 50e-6); given, auto compares seconds",
+    ),
     Argument("codec", Coding(CODEC_PARTS), help="as in plan; free unless given"),
 )
 CALL = Call(

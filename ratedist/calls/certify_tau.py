@@ -271,7 +271,7 @@ ARGUMENTS = (
     Argument("L", Number(), 1),
     Argument("R0", Number(), 1, help="distance from the start to a minimiser, with zeta2"),
     Argument("zeta2", Number(), help="mean of |grad F_i(x*)|^2: different data, no noise, a short horizon"),
-    Argument("eta", Number(), help="with gap, sigma2 and workers: the same data with noise"),
+    Argument("eta", Number(), help="learning rate; with gap, sigma2 and workers: the same data with noise"),
     Argument("gap", Number()),
     Argument("sigma2", Number()),
     Argument("workers", Number()),

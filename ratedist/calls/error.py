@@ -237,7 +237,7 @@ def _text(value: float | Fraction) -> str:
     return str(value) if isinstance(value, Fraction) else repr(float(value))
 
 
-L, SIGMA2, GAP = (Argument(name, Numbers(), help=UNCERTAIN) for name in ("L", "sigma2", "gap"))
+L, SIGMA2, GAP = (Argument(name, Numbers(), help=UNCERTAIN[name]) for name in ("L", "sigma2", "gap"))
 ETA, TAU, TIME_S = (Argument(name, Numbers(), REQUIRED) for name in ("eta", "tau", "time_s"))
 OMEGA = Argument("omega", Numbers(), 0)
 CURVATURE = Argument(

@@ -185,7 +185,7 @@ def _entry(operator: Operator, d: int) -> Entry:
     )
 
 
-D = Argument("d", Number(), DIMENSION, help="dimension (default: 1e6)")
+D = Argument("d", Number(), DIMENSION, help="number of coordinates (default: 1e6)")
 CALL = Call(
     name="operators",
     summary="the catalogue of compressors",

@@ -332,7 +332,7 @@ ARGUMENTS = (
     Argument("outer", Text(), help="a step to judge, rate:momentum, such as 0.7:0.9", control=CONTROLS["outer"]),
     Argument("workers", Number(), WORKERS),
     Argument("sigma2", Number(), help="variance of one worker's gradient in each direction"),
-    Argument("momenta", Numbers(), help="whose largest stable rates are wanted (default: 0 0.5 0.9)"),
+    Argument("momenta", Numbers(), help="momenta whose largest stable rates are wanted (default: 0 0.5 0.9)"),
 )
 CALL = Call(
     name="outer",

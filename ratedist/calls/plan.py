@@ -79,7 +79,7 @@ def plan(
     exchange: Way = "auto",
     curvature: Literal["convex"] | None = None,
 ) -> Ranking | PilotPlan:
-    """Rank compressors for a model on a cluster: by theorems for d parameters, or by what a pilot foretells.
+    """Rank compressors for a model on a cluster: by theorems for d parameters, or by what a pilot predicts.
 
     Parameters
     ----------

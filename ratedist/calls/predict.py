@@ -1,4 +1,4 @@
-"""What a pilot foretells of training on a cluster, against synchronous uncompressed training on it."""
+"""What a pilot predicts of training on a cluster, against synchronous uncompressed training on it."""
 
 from __future__ import annotations
 
@@ -99,15 +99,30 @@ ASKED = (
     Argument("exchange", Text(), "gather", "gather (default), two_shot, node_gather or node_two_shot"),
     Argument("tau", Number(), 1, "local steps between two averages (default: 1)"),
     Argument("overlap", Flag(), False, "averages travel while the workers go on"),
-    Argument("parts", Number(), 1, "sent one after the other, with overlap (default: 1)"),
-    Argument("in_flight", Number(), None, "with overlap (default: all between two messages)"),
-    Argument("buckets", Number(), 1, "all but the last sent during the backward pass, at tau = 1 (default: 1)"),
-    Argument("level", Number(), LEVEL, f"(default: {LEVEL})"),
-    Argument("steps", Number(), None, "what error feedback owes arrives late, once; left out of the progress without"),
+    Argument("parts", Number(), 1, "fragments of the model, sent one after the other, with overlap (default: 1)"),
+    Argument(
+        "in_flight",
+        Number(),
+        None,
+        "local steps made while a message travels, with overlap (default: all between two messages)",
+    ),
+    Argument(
+        "buckets",
+        Number(),
+        1,
+        "messages of a gradient, all but the last sent during the backward pass, at tau = 1 (default: 1)",
+    ),
+    Argument("level", Number(), LEVEL, f"confidence of the intervals (default: {LEVEL})"),
+    Argument(
+        "steps",
+        Number(),
+        None,
+        "synchronous steps to the loss: what error feedback owes arrives late, once; left out of the progress without",
+    ),
 )
 CALL = Call(
     name="predict",
-    summary="what a pilot foretells: seconds and progress of a step on a cluster",
+    summary="what a pilot predicts: seconds and progress of a step on a cluster",
     place=6,
     function=predict,
     command=Command(
@@ -132,7 +147,7 @@ CALL = Call(
         run=_of,
         about="What a pilot has measured, a cluster, and one choice of operator, exchange and local steps.",
         model="Predict",
-        title="What a pilot foretells of one choice on a cluster",
+        title="What a pilot predicts of one choice on a cluster",
         example={
             "pilot": PILOT_EXAMPLE,
             "cluster": {"workers": 64},

@@ -354,15 +354,15 @@ def _whole(name: str, given: Any) -> int:
 
 ARGUMENTS = (
     CLUSTER,
-    Argument("parameters", Number(), REQUIRED, "of the model, such as 8B"),
-    Argument("tokens", Number(), REQUIRED, "of the whole training, such as 160B"),
-    Argument("batch_tokens", Number(), REQUIRED, "of one step of all workers together, such as 4M"),
-    Argument("flop_per_s", Number(), REQUIRED, "that one worker reaches, such as 4e14"),
+    Argument("parameters", Number(), REQUIRED, "parameters of the model, such as 8B"),
+    Argument("tokens", Number(), REQUIRED, "tokens of the whole training, such as 160B"),
+    Argument("batch_tokens", Number(), REQUIRED, "tokens of one step of all workers together, such as 4M"),
+    Argument("flop_per_s", Number(), REQUIRED, "operations per second of one worker, such as 4e14"),
     Argument("tau", Number(), 32, "local steps between two averages of the same parameter"),
     Argument("in_flight", Number(), None, "steps made while a message travels (default: tau/parts)"),
     Argument("parts", Number(), 1, "fragments of the model, sent one after the other"),
-    Argument("bits_per_value", Number(), VALUE_BITS, "of a movement of the model, per parameter"),
-    Argument("gradient_bits_per_value", Number(), VALUE_BITS, "of a gradient, per parameter"),
+    Argument("bits_per_value", Number(), VALUE_BITS, "bits of a movement of the model, per parameter"),
+    Argument("gradient_bits_per_value", Number(), VALUE_BITS, "bits of a gradient, per parameter"),
     Argument("exchange", Text(16), "sum", "sum (default), gather, two_shot, node_gather or node_two_shot"),
     Argument("utilisations", Numbers(), UTILISATIONS, "shares of the time that workers shall compute"),
 )

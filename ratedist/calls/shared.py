@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..cluster.travel import DENSE_BITS
-from ..numbers import read, refusal, whole
+from ..numbers import meaning, read, refusal, whole
 from .call import MOST_BYTES, REQUIRED, Argument, Control, Names, Number, Numbers, Text, Workers
 
 if TYPE_CHECKING:
     from ..cluster.cluster import Cluster
     from ..pilots.pilot import Pilot
 
-UNCERTAIN = "a number, an estimate such as 1.2:0.8:2 (value:low:high), or left out: then assumed to be 1"
+UNCERTAIN = {
+    name: f"{meaning(name)}: a number, an estimate such as 1.2:0.8:2 "
+    "(value:low:high), or left out: then assumed to be 1"
+    for name in ("L", "sigma2", "gap")
+}
 CLUSTER_EXAMPLE = {"workers": 16, "bandwidth_bit_per_s": 1e10, "latency_s": 50e-6, "step_s": 0.08}
 PROBLEM_EXAMPLE = {"L": 1, "sigma2": 1, "eta": 0.01, "gap": 1, "time_s": 600, "bits": 8.192e8} | {
     "cluster": CLUSTER_EXAMPLE
@@ -33,21 +37,21 @@ CLUSTER_PARTS = (
         "bandwidth_bit_per_s",
         Number(),
         1e10,
-        "of one link (default: 1e10)",
+        "bandwidth of one link in bit/s (default: 1e10)",
         control=Control("Bandwidth of a link", unit="bit/s", decades=(7, 12)),
     ),
     Argument(
         "latency_s",
         Number(),
         50e-6,
-        "of one hop (default: 50e-6)",
+        "seconds of one hop besides its bytes (default: 50e-6)",
         control=Control("Latency of a hop", unit="s", decades=(-7, 0)),
     ),
     Argument(
         "step_s",
         Number(),
         0.1,
-        "mean of one local step (default: 0.1)",
+        "mean seconds of one local step (default: 0.1)",
         control=Control("Mean time of a step", unit="s", decades=(-4, 2)),
     ),
     Argument(
@@ -62,7 +66,7 @@ CLUSTER_PARTS = (
         "nodes",
         Number(),
         None,
-        "of equally many workers, which share the link of their node",
+        "number of nodes of equally many workers, which share the link of their node",
         control=Control("Nodes of equally many workers", unit="may be empty"),
     ),
     Argument(
@@ -79,7 +83,9 @@ CLUSTER_PARTS = (
         "link of a node instead of bandwidth and latency: NAME,LATENCY_S or BIT_PER_S,LATENCY_S",
         control=Control("Link between nodes", unit="name or bit/s, then s"),
     ),
-    Argument("sums_at_once", Number(), 1, "(default: 1)"),
+    Argument(
+        "sums_at_once", Number(), 1, "sums that one group makes at the same time: 1 for NCCL, 2 for gloo (default: 1)"
+    ),
 )
 CLUSTER = Argument("cluster", Workers(CLUSTER_PARTS), REQUIRED)
 OF_THE_PILOT = ("step_s", "compute")  # parts of a cluster that a pilot has measured
@@ -99,8 +105,8 @@ CODEC_PARTS = (
     ),
 )
 BITS_OR_D = (
-    Argument("bits", Numbers(), help="of one message; 0 counts latency alone"),
-    Argument("d", Numbers(), help="parameters sent in binary32, instead of bits"),
+    Argument("bits", Numbers(), help="bits of one message; 0 counts latency alone"),
+    Argument("d", Numbers(), help="number of parameters, sent in binary32, instead of bits"),
 )
 MOST_COORDINATES = 2**62  # operators count in 64 bits
 SETTING = Argument("setting", Names(), help="what holds: refuse what needs more")

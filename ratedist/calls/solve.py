@@ -17,7 +17,7 @@ from bounds.enclosure import enclose as enclose_expression
 from bounds.inverse import certified_inverse
 from bounds.limits import contractive_bits, unbiased_bits
 
-from ..numbers import Number, Numbers, broadcast_shape, read, refusal
+from ..numbers import Number, Numbers, broadcast_shape, meaning, read, refusal
 from ..plans.problem import catalogue_bound, evaluate_read, readable, require_setting, statement_of
 from ..records import Quantities, Quantity, Statement
 from .call import ABSENT, Argument, Call, Command, Route, Sought, Text
@@ -215,7 +215,8 @@ def _run(**given: Any) -> Any:
 
 THEOREM = Argument("theorem", Text(), help="another limit, such as worst_case_bits")
 NUMBERS = tuple(
-    Argument(name, Sought(), help=f"{name}; without a value it is sought") for name in ("d", "bits", "omega", "alpha")
+    Argument(name, Sought(), help=f"{meaning(name)}; without a value it is sought")
+    for name in ("d", "bits", "omega", "alpha")
 )
 CALL = Call(
     name="solve",

@@ -240,7 +240,7 @@ def _scalar(name: str, value: Any) -> str:
 
 
 L, SIGMA2, GAP = (
-    Argument(name, Number(), help=UNCERTAIN, control=control)
+    Argument(name, Number(), help=UNCERTAIN[name], control=control)
     for name, control in (
         ("L", Control("Smoothness", "L", decades=(-3, 3), assumed=True)),
         ("sigma2", Control("Gradient variance", "σ²", decades=(-4, 4), assumed=True)),
@@ -250,10 +250,14 @@ L, SIGMA2, GAP = (
 ETA = Argument("eta", Number(), REQUIRED, control=Control("Learning rate", "η", decades=(-5, 0)))
 TIME_S = Argument("time_s", Number(), REQUIRED, control=Control("Time budget", "T", "s", decades=(0, 7)))
 BITS, D = (replace(argument, kind=Number()) for argument in BITS_OR_D)
-THIRD = Argument("third_derivative", Number(), help="of the loss, along the noise")
+THIRD = Argument("third_derivative", Number(), help="size of the third derivative of F along the noise")
 CURVATURE = Argument("curvature", Text(), help="convex, or rho where every Hessian is >= -rho: longer periods are safe")
 HESSIAN = Argument("hessian_lipschitz", Number(), help="Q, where the Hessian changes by Q per unit of distance at most")
-KURTOSIS = Argument("kurtosis", Number(), help="of one worker's gradient noise; 3 if left out (with hessian_lipschitz)")
+KURTOSIS = Argument(
+    "kurtosis",
+    Number(),
+    help="E|n|^4/(E|n|^2)^2 of one worker's gradient noise n, at most; 3 if left out (with hessian_lipschitz)",
+)
 CALL = Call(
     name="tau",
     summary="how many local steps between two averagings",

@@ -178,12 +178,10 @@ def _add_argument(parser: argparse._ActionsContainer, argument: Argument, **defa
 
 
 def _help(argument: Argument) -> str:
-    """Return what --help says of an argument: what it is, and what its call says of it."""
+    """Return what --help says of an argument: in the words of its call, else in those of the notation."""
     from ..numbers import meaning
 
-    is_number = isinstance(argument.kind, kinds.Number | kinds.Numbers | kinds.Sought)
-    words = (meaning(argument.name) if is_number or not argument.help else "", argument.help)
-    return ": ".join(part for part in words if part).replace("%", "%%")
+    return (argument.help or meaning(argument.name)).replace("%", "%%")
 
 
 def _flags(name: str) -> tuple[str, ...]:

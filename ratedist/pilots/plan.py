@@ -31,7 +31,7 @@ ESTIMATES = ("seconds_per_step", "progress_per_step", "time_ratio")
 
 @dataclass(frozen=True)
 class PilotChoice:
-    """What a pilot foretells of one choice, or why it foretells nothing.
+    """What a pilot predicts of one choice, or why it predicts nothing.
 
     Parameters
     ----------
@@ -502,7 +502,7 @@ def _rhythms_in_words(looked: Sequence[Rhythm]) -> str:
 def _choices(
     predictor: Predictor, sent: Sent | None, ways: Sequence[Way], looked: Sequence[Rhythm]
 ) -> Iterator[PilotChoice]:
-    """Yield what is foretold of one operator on each way that it has, or why there is nothing."""
+    """Yield what is predicted of one operator on each way that it has, or why there is nothing."""
     name = DENSE if sent is None else sent.operator
     refusals: list[str] = []
     travelled: set[str] = set()

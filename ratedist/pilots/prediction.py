@@ -193,7 +193,7 @@ def _ends(estimate: Estimate) -> str:
 
 @dataclass(frozen=True)
 class Foretold:
-    """What is foretold of one choice; the theorems' worst case is not looked at.
+    """What is predicted of one choice; the theorems' worst case is not looked at.
 
     Parameters
     ----------
@@ -443,7 +443,7 @@ CONVEX = (
 
 @dataclass(frozen=True, eq=False)
 class Predictor:
-    """What a path and a cluster foretell of every choice; what several choices share is computed once.
+    """What a path and a cluster predict of every choice; what several choices share is computed once.
 
     Parameters
     ----------
@@ -471,7 +471,7 @@ class Predictor:
         return (*self.of_another, *self.clock.cluster.assumed(), *backward_not_said(self.clock.cluster))
 
     def predict(self, sent: Sent | None, exchange: Any, rhythm: Rhythm) -> Prediction:
-        """Return what is foretold of one choice, with the worst case beside it.
+        """Return what is predicted of one choice, with the worst case beside it.
 
         Parameters
         ----------

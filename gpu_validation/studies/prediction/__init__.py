@@ -1,3 +1,3 @@
-"""What a pilot foretells against trainings."""
+"""What a pilot predicts against trainings."""
 
 from .study import PRESET as PRESET

@@ -132,7 +132,7 @@ def _seconds_per_step(race: Record) -> float:
 
 
 def predicted_seconds(found: Pilot, m: int, choices: list[Choice]) -> list[float]:
-    """Return what the pilot foretells of a step's seconds with each choice, on the network that it has timed.
+    """Return what the pilot predicts of a step's seconds with each choice, on the network that it has timed.
 
     Parameters
     ----------

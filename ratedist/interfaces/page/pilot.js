@@ -1,4 +1,4 @@
-// What a pilot foretells: a plan from a file of one's own, which goes to this server for the answer and is kept nowhere.
+// What a pilot predicts: a plan from a file of one's own, which goes to this server for the answer and is kept nowhere.
 
 import { offerTable } from "./figure.js";
 import { seconds, short, text } from "./format.js";
@@ -82,7 +82,7 @@ export async function showPilot(v, signal) {
   part(PANEL, "tbody").replaceChildren(...best.map(tableRow));
   offerTable(PANEL, COLUMNS, plan.ranking.map(flat));
   const { value } = plan.ranking[0].time_ratio ?? {};
-  return value === undefined ? "nothing is foretold" : `${plan.ranking[0].operator}, ${short(value)} × the time`;
+  return value === undefined ? "nothing is predicted" : `${plan.ranking[0].operator}, ${short(value)} × the time`;
 }
 
 function showIntervals(choices, answer) {
