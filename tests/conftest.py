@@ -48,6 +48,19 @@ SHARED = {  # what is started once for tests of several files -> where they are
 }
 
 
+FIRST = (  # long ones, and those whose ranks are forks of this process: begun before it has threads of its own
+    "tests/docs/test_site.py",
+    *("tests/gpu_validation/studies/test_on_engine.py", "tests/gpu_validation/local_sgd/test_survival.py"),
+    *("tests/journeys/test_journeys.py", "tests/compatibility/test_elastic_restart.py"),
+    *("tests/gpu_validation/test_killed_ranks.py", "tests/gpu_validation/studies/overlap/test_study.py"),
+    *("tests/bounds/pep/test_different_data.py", "tests/operators/laws/test_every_operator.py"),
+    *("tests/test_framework_scripts.py", "tests/test_public_scripts.py", "tests/docs/test_notebooks.py"),
+    *("tests/test_ten_minute_guide.py", "tests/test_training_guides.py", "tests/test_readme.py"),
+    *("tests/test_auto_tau_guide.py", "tests/gpu_validation/adapters/test_flower.py"),
+    *("tests/gpu_validation/engines/test_dask.py", "tests/test_ctrl_c.py", "tests/test_installed_wheel.py"),
+)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers():
     """Half as many workers again as cores: a quarter of their time tests wait for processes, networks and time-outs."""
@@ -110,13 +123,8 @@ def pytest_collection_modifyitems(config, items):
         chosen = tiers.selected(tier, {item.nodeid: bool(item.get_closest_marker("slow")) for item in items})
         config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in chosen])
         items[:] = [item for item in items if item.nodeid in chosen]
-    seconds, costs = tiers.durations(), Counter()
-    for item in items:
-        costs[scope_of(item.nodeid)] += seconds.get(item.nodeid, SLOW_S if item.get_closest_marker("slow") else CASE_S)
-    items.sort(key=lambda item: (-costs[scope_of(item.nodeid)], scope_of(item.nodeid), file_of(item)))
-
-
-SLOW_S, CASE_S = 20.0, 0.02  # processor seconds of cases that were not measured
+    tests = Counter(map(file_of, items))
+    items.sort(key=lambda item: (file_of(item) not in FIRST, -tests[file_of(item)], file_of(item)))
 
 
 def scope_of(nodeid):

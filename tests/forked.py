@@ -78,6 +78,9 @@ def _launch(
 
 
 def _rank(script: str, *arguments: str) -> None:
+    import torch
+
+    torch.set_num_threads(1)  # as OMP_NUM_THREADS of torchrun: threads of a pool do not survive a fork
     sys.argv = [script, *arguments]
     sys.path.insert(0, str(Path(script).parent))
     runpy.run_path(script, run_name="__main__")

@@ -67,7 +67,7 @@ def failures(tree: Path, tests: list[str], without: set[str]) -> set[str]:
     """Return the tests that fail in the copy, at most three; a call that does not end counts as a failure."""
     command = [sys.executable, "-m", "pytest", "-rfE", "--maxfail=3", "--tier=full", "-p", "no:cacheprovider"]
     command += [f"--deselect={test}" for test in sorted(without)]
-    environment = {**os.environ, "PYTHONPATH": str(tree)}
+    environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}  # a mutant is as long
     try:
         ended = subprocess.run(
             [*command, *tests],
