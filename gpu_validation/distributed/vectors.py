@@ -9,6 +9,7 @@ from itertools import pairwise, zip_longest
 import torch
 import torch.distributed as dist
 
+from operators.ddp.settling import settle_when_destroyed
 from operators.ddp.spare_groups import Spare, marks_failure
 
 from .reduction import fold, precision
@@ -31,6 +32,7 @@ class Vectors:
     """
 
     def __init__(self, group: dist.ProcessGroup | None, device: torch.device) -> None:
+        settle_when_destroyed(group)
         self._own_group: list[dist.ProcessGroup | None] = [group]  # emptied when the interpreter ends
         self.device = device
         self.spare: Spare | None = None

@@ -20,6 +20,7 @@ import torch.distributed.nn.functional
 from ..exchange.choice import GATHER_HEADER_BYTES
 from ..message import Message
 from .frames import Frames, Undeclared
+from .settling import settle_when_destroyed
 
 HEADER_BYTES = GATHER_HEADER_BYTES  # the message's length in bits as int64, or -1 - reason of a refusal
 
@@ -73,6 +74,7 @@ class Gather:
         device: torch.device | str = "cpu",
         exact: Sequence[int] | None = None,
     ) -> None:
+        settle_when_destroyed(group)
         self._message, self._group, self._device = message, group, torch.device(device)
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
         number = message.bits if isinstance(message, Message) else -1 - message

@@ -15,6 +15,7 @@ from ..exchange.choice import SHARD_HEADER_BYTES
 from ..message import Message
 from .frames import Frames, Undeclared
 from .gather import Refusal
+from .settling import settle_when_destroyed
 
 
 class Scatter:
@@ -52,6 +53,7 @@ class Scatter:
         device: torch.device | str = "cpu",
         exact: Sequence[int] | None = None,
     ) -> None:
+        settle_when_destroyed(group)
         self._messages: Sequence[Message] = [] if isinstance(messages, int) else messages
         self._group, self._device = group, torch.device(device)
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
