@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from llvmlite import ir
 from numba.core import types
@@ -104,8 +104,7 @@ def _define(symbol: Any, emit: Callable[[Any, Lanes, Any, Any], Any], *, compare
             return kind and signature(MASK if compares else kind, *args)
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        kind = _kind(sig.args)
-        assert kind is not None
+        kind = cast(Lanes, _kind(sig.args))
         return emit(
             builder, kind, *(_spread(context, builder, a, t, kind) for a, t in zip(args, sig.args, strict=True))
         )
@@ -143,8 +142,7 @@ for _symbol, _sign in ((operator.lt, "<"), (operator.ge, ">="), (operator.gt, ">
 @intrinsic
 def choose(typingctx: Any, mask: Any, yes: Any, no: Any) -> Any:
     """Return ``yes`` in the lanes of the mask and ``no`` in the others; one of them may be a scalar."""
-    kind = _kind((yes, no))
-    assert kind is not None
+    kind = cast(Lanes, _kind((yes, no)))
 
     def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         a, b = (_spread(context, builder, args[i], sig.args[i], kind) for i in (1, 2))

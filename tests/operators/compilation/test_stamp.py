@@ -1,6 +1,8 @@
 """A stamp changes with everything that machine code is made from, in whatever file it stands, and with nothing else."""
 
 import importlib
+import json
+import subprocess
 import sys
 import textwrap
 import types
@@ -158,3 +160,32 @@ def test_a_stamp_changes_with_what_the_compiler_is_taught_of_a_type(tmp_path, ch
     """The operator is written into the loop as such: nothing in it names the rule."""
     assert stamped(tmp_path, callee=RULES) == stamped(tmp_path, callee=RULES)
     assert stamped(tmp_path, callee=RULES) != stamped(tmp_path, callee=changed)
+
+
+STAMPS = """
+import importlib, json, pkgutil, sys
+import operators
+from numba.core.dispatcher import Dispatcher
+from operators.compilation.stamp import stamp
+
+found = {}
+for _, name, _ in pkgutil.walk_packages(operators.__path__, "operators."):
+    if not name.endswith("__main__"):
+        for entry, value in vars(importlib.import_module(name)).items():
+            if isinstance(value, Dispatcher) and value.py_func.__module__ == name:
+                found[f"{name}.{entry}"] = stamp(value.py_func, {}).hex()
+print(json.dumps(found))
+"""
+
+
+def stamps(*flags):
+    command = [sys.executable, *flags, "-c", STAMPS]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, timeout=200, check=True).stdout)
+
+
+def test_no_stamp_depends_on_assertions_which_pytest_rewrites_and_python_o_leaves_out():
+    """Else each kind of process would compile anew what the other has kept."""
+    found = stamps()
+
+    assert len(found) > 200
+    assert stamps("-O") == found
