@@ -82,20 +82,20 @@ class ArgumentError(ValueError):
     ----------
     sentence : str
         Rule, value and remedy.
-    argument : str
+    argument : str, optional
         Its name.
     """
 
-    def __init__(self, sentence: str, argument: str) -> None:
+    def __init__(self, sentence: str, argument: str = "") -> None:
         super().__init__(sentence)
         self.argument = argument
 
 
-def refusal(name: str, rule: str, got: Any, where: str = "") -> ArgumentError:
-    """Return the error for one argument: value, rule, remedy."""
+def refusal(name: str, rule: str, got: Any, where: str = "", remedy: str = "") -> ArgumentError:
+    """Return the error for one argument: value, rule, and a remedy, by default that of the argument."""
     shown = str(got)
     shown = shown if len(shown) <= MOST_CHARACTERS else shown[: MOST_CHARACTERS - 3] + "..."
-    remedy = REMEDIES.get(name, f"give {name} inside that range")
+    remedy = remedy or REMEDIES.get(name, f"give {name} inside that range")
     return ArgumentError(f"{name} must satisfy {rule}; got {name} = {shown}{where}: {remedy}", name)
 
 

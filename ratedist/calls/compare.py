@@ -354,7 +354,8 @@ def require_writable(path: str | Path) -> Path:
 
 def _rate(bits: Any) -> float:
     if isinstance(bits, bool) or not isinstance(bits, int | float) or not 0 < bits < math.inf:
-        raise refusal("bits", "0 < bits a coordinate, finite", bits)
+        remedy = "give the bits of one coordinate, such as bits=1.5"
+        raise refusal("bits", "0 < bits a coordinate, finite", bits, remedy=remedy)
     return float(bits)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -48,6 +49,12 @@ THEOREMS = {  # whether F is convex, whether changes are compressed
     (True, False): pasgd_convex_sharp_wall_clock,
     (True, True): pasgd_compressed_convex_wall_clock,
 }
+
+ARGUMENTS = ("L", "sigma2", "gap", "eta", "tau", "time_s", "bits", "omega")
+MOST_HALVINGS, MOST_POWERS = 200, 40
+LONG = 10**60  # of the time given: the noise is left
+NO_BETTER_POWER = "No power of two as tau has a smaller bound"
+AT_A_MINIMUM = "With gap = 0 the start is a minimum, and no schedule improves on it"
 
 VERDICT = "{{value}} after {time_s:g} s with tau = {tau}: the mean of E|grad F|^2 over the local steps."
 
@@ -168,8 +175,9 @@ def error_bound(
         stated = replace(statement, at=at | {"cluster": cluster})
         interval = _error_interval(bound, cluster, at)
         stated = replace(stated, verdict=VERDICT.format(time_s=real("time_s", at["time_s"]), tau=at["tau"]))
+        advice, advised = _advice(bound, float(interval.hi), at, cluster, again if at is given else None)
+        stated = replace(stated, advice=advice, advised=advised)
         if not uncertain:
-            stated = _said_of_start(stated, float(interval.hi), at)
             return Quantity(float(interval.hi), statement=stated, interval=interval)
         propagated = through(
             lambda corner: _error_interval(bound, cluster, at | {name: repr(v) for name, v in corner.items()}),
@@ -190,7 +198,7 @@ def _error_statement(
     function: Callable[..., Any],
 ) -> Statement:
     """Return what the bound says about this cluster, and which constants are uncertain."""
-    statement = statement_of(bound, given, *_advice(given, function))
+    statement = statement_of(bound, given)
     rounds = f"rounds end as on {cluster.in_words()}"
     statement = replace(
         statement,
@@ -203,24 +211,65 @@ def _error_statement(
     return uncertain_statement(statement, uncertain)
 
 
-def _said_of_start(statement: Statement, error: float, at: dict[str, str]) -> Statement:
-    """Return the same, with other advice where the error is no better than that of the start."""
-    empty = vacuous(error, *gradient_limit(real("L", at["L"]), real("gap", at["gap"])))
-    return replace(statement, advice=f"It {empty}.  Give more time, or lower eta", advised=()) if empty else statement
+def _advice(
+    bound: Bound, error: float, at: dict[str, str], cluster: Cluster, again: partial[Any] | None
+) -> tuple[str, tuple[Advised, ...]]:
+    """Return what improves on the error, and the call that shows it; of one point of many, whether it says anything."""
+
+    def changed(**names: str) -> float:
+        """Return the error with these arguments changed; infinite outside the theorem."""
+        try:
+            return float(_error_interval(bound, cluster, at | names).hi)
+        except (ValueError, OverflowError):
+            return math.inf
+
+    L, gap = real("L", at["L"]), real("gap", at["gap"])
+    limit, name = gradient_limit(L, gap)
+    empty = vacuous(error, limit, name)
+    if again is None:
+        return f"It {empty}" if empty else "", ()
+    if empty:
+        better = _below_the_start(changed, at, limit) if gap else {}
+        text = f"It {empty}.  {_how_to_get_below(better) if gap else AT_A_MINIMUM}"
+    else:
+        better = _best_power(changed, at)
+        text = f"Of the powers of two, tau = {better['tau']} has the smallest bound" if better else NO_BETTER_POWER
+    arguments = again.keywords | {name: at[name] for name in ARGUMENTS if name in at} | better
+    stated = {name: value for name, value in arguments.items() if value is not None}
+    return text, (Advised("error_bound", stated),) if better else ()
 
 
-def _advice(given: dict[str, Any], function: Callable[..., Any]) -> tuple[str, tuple[Advised, ...]]:
-    """Return which other tau to compare with: tau_star minimises the same bound, uncompressed and in the long run."""
-    if "omega" in given:
-        return "rd.plan chooses tau and eta for compressed changes", ()
-    names = ("L", "sigma2", "gap", "eta", "time_s", "bits")
-    if isinstance(given["sigma2"], str) and Fraction(given["sigma2"]) == 0:
-        return "With sigma2 = 0 the noise term is 0 at every tau, so no tau trades noise against averagings", ()
-    if not all(isinstance(given[name], str) for name in names):
-        return "The sharp tau of rd.tau_star minimises this bound where rounds are many", ()
-    arguments = {name: given[name] for name in names} | getattr(function, "keywords", {})
-    text = "The value sharp of rd.tau_star, at the same arguments, minimises this bound where rounds are many"
-    return text, (Advised("tau_star", {name: each for name, each in arguments.items() if each is not None}),)
+def _below_the_start(changed: Callable[..., float], at: dict[str, str], limit: float) -> dict[str, str]:
+    """Return a longer time at which the bound is below the limit, and a lower eta if no time is enough at this one."""
+    for halvings in range(MOST_HALVINGS):
+        eta = {"eta": f"{real('eta', at['eta']) / 2**halvings:.2g}"} if halvings else {}
+        time_s = Fraction(f"{real('time_s', at['time_s']):.1g}")
+        if changed(time_s=str(time_s * LONG), **eta) >= (limit / 2 if halvings else limit):
+            continue
+        while changed(time_s=str(time_s), **eta) >= limit:
+            time_s *= 2
+        return eta | {"time_s": str(time_s)}
+    return {}
+
+
+def _how_to_get_below(better: dict[str, str]) -> str:
+    if not better:
+        return "No tried eta and time bring it below that"
+    time_s = f"time_s = {float(better['time_s']):.3g}"
+    if "eta" not in better:
+        return f"With {time_s} it is below that"
+    return f"No time is enough at this eta; with eta = {better['eta']} and {time_s} it is below that"
+
+
+def _best_power(changed: Callable[..., float], at: dict[str, str]) -> dict[str, str]:
+    """Return the power of two as tau with the smallest bound, if tau as it is has a larger one."""
+    errors = {at["tau"]: changed()}
+    for power in range(MOST_POWERS):
+        errors.setdefault(str(2**power), changed(tau=str(2**power)))
+        if errors[str(2**power)] == math.inf:  # the condition of the theorem, or less than a round
+            break
+    best = min(errors, key=lambda tau: errors[tau])
+    return {} if best == at["tau"] else {"tau": best}
 
 
 def _error_interval(bound: Bound, cluster: Cluster, at: dict[str, str]) -> Interval:

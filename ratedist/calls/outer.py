@@ -251,7 +251,8 @@ class _Round:
                 "lower eta, or give the curvatures in the unit of the loss"
             )
         if not (1 <= steps <= MOST_STEPS and late <= steps):
-            raise refusal("tau", f"delay <= tau <= {MOST_STEPS}", f"{steps}, delay = {late}")
+            remedy = f"give from {late} to {MOST_STEPS} local steps"
+            raise refusal("tau", f"delay <= tau <= {MOST_STEPS}", f"{steps}, delay = {late}", remedy=remedy)
         rule = merge if merge is not None else ("corrected" if late else "blocking")
         count = whole("workers", workers)
         noise = None if sigma2 is None else real("sigma2", sigma2)

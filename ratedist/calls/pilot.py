@@ -56,21 +56,20 @@ def pilot(path: str) -> Pilot:
     return Pilot.read(path)
 
 
+PATH = Argument(
+    "path",
+    Text(4096),
+    REQUIRED,
+    "a file of gpu_validation.pilot, or resnet20 or transformer, recorded",
+    positional=True,
+)
 CALL = Call(
     name="pilot",
     summary="what a pilot run has measured: steps, links, noise, gradients, operators",
     place=5,
     function=pilot,
     command=Command(
-        arguments=(
-            Argument(
-                "path",
-                Text(4096),
-                REQUIRED,
-                "a file of gpu_validation.pilot, or resnet20 or transformer, recorded",
-                positional=True,
-            ),
-        ),
+        arguments=(PATH,),
         examples=("pilot.json",),
         run=pilot,
     ),

@@ -11,7 +11,7 @@ from ..pilots.prediction import Prediction
 from ..pilots.timings import LEVEL
 from .call import REQUIRED, Argument, Call, Command, Flag, Measured, Number, Route, Text
 from .call import Specification as One
-from .pilot import PILOT_EXAMPLE
+from .pilot import PATH, PILOT_EXAMPLE
 from .shared import CLUSTER, MOST_PILOT_BYTES, with_steps_of
 
 if TYPE_CHECKING:
@@ -127,13 +127,7 @@ CALL = Call(
     function=predict,
     command=Command(
         arguments=(
-            Argument(
-                "path",
-                Text(4096),
-                REQUIRED,
-                "a file of gpu_validation.pilot, or resnet20 or transformer, recorded",
-                positional=True,
-            ),
+            PATH,
             *ASKED,
         ),
         examples=(

@@ -135,7 +135,9 @@ def _solve_array(bound: Bound, unknown: str, known: dict[str, Any], shape: tuple
 
 def _solve_one(bound: Bound, unknown: str, known: dict[str, str]) -> Quantity:
     if "d" in known and not 0 < Fraction(known["bits"]) / Fraction(known["d"]) <= MOST_RATE:
-        raise refusal("bits", f"0 < bits/d <= {MOST_RATE}", known["bits"], f" with d = {known['d']}")
+        most = float(MOST_RATE * Fraction(known["d"]))
+        remedy = f"give at most {most:.6g} bits for one message"
+        raise refusal("bits", f"0 < bits/d <= {MOST_RATE}", known["bits"], f" with d = {known['d']}", remedy)
     if bound not in (unbiased_bits, contractive_bits):
         return _searched(bound, unknown, known)
     symbolic = {symbols.TABLE[name].symbol: Fraction(value) for name, value in known.items()}

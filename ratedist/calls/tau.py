@@ -20,8 +20,7 @@ from .. import numbers
 from ..cluster.cluster import Cluster, checked_cluster
 from ..numbers import read, real
 from ..plans.problem import Curvature, Uncertain, between, read_constants, rho_of, uncertain_statement
-from ..plans.tau_result import TauResult, curved_statement, published_statement, third_order_statement
-from ..records import Statement
+from ..plans.tau_result import ONE_WORKER, TauResult, curved_statement, published_statement, third_order_statement
 from .call import REQUIRED, Argument, Call, Command, Control, Number, Route, Text
 from .shared import BITS_OR_D, CLUSTER, PROBLEM_EXAMPLE, UNCERTAIN, message_bits, parameters_not_said
 
@@ -125,7 +124,8 @@ def tau_star(
         rest = {name: given[name] for name in ("gap", "eta", "time_s", "sigma2")}
         smooth = tau_smooth(**rest, delay_s=delay_s, third_derivative=third).integer
     again = partial(tau_star, cluster=cluster)
-    statement = published_statement(cluster, given, delay_s, best, sharp, again)
+    waiting = None if sharp is None or _late(cluster, sharp, given) else sharp
+    statement = published_statement(cluster, given, delay_s, best, waiting, again)
     statement = replace(statement, assumed=(*statement.assumed, *parameters_not_said(d)))
     if third_order:
         again = partial(tau_star, cluster=cluster, curvature=curvature, **third_order)
@@ -134,10 +134,12 @@ def tau_star(
             statement = replace(statement, assumed=(*statement.assumed, "kurtosis = 3"))
     elif rho is not None:
         statement = curved_statement(
-            statement, rho, best.integer, sharp, partial(tau_star, cluster=cluster, curvature=curvature)
+            statement, rho, best.integer, waiting, partial(tau_star, cluster=cluster, curvature=curvature)
         )
-    if best.capped is not None:
-        statement = _within(statement, cluster, best.capped, given)
+    if best.capped is not None and cluster.workers == 1:
+        statement = replace(statement, advice=ONE_WORKER)
+    elif best.capped is not None and (late := _late(cluster, best.capped, given)):
+        statement = replace(statement, advice=late)
     interval = Interval(best.integer, best.integer)
     if uncertain:
         interval = _tau_interval(problem, delay_s, cluster.workers, rho, third_order, uncertain)
@@ -172,17 +174,14 @@ def _third_order(hessian_lipschitz: Any, kurtosis: Any) -> dict[str, str]:
     }
 
 
-def _within(statement: Statement, cluster: Cluster, tau: int, given: Mapping[str, str]) -> Statement:
-    """Return the same, with another advice where not one round of so many steps ends in the budget."""
+def _late(cluster: Cluster, tau: int, given: Mapping[str, str]) -> str:
+    """Return that not one round of so many steps ends in the budget; empty if one does."""
     round_s = Fraction(cluster.step_seconds_value(tau, real("bits", given["bits"]))[0]) * tau
     time_s = Fraction(given["time_s"])
     if count_rounds(time_s, round_s) >= 1:
-        return statement
+        return ""
     late = f"{float(round_s):.6g} s, longer than the budget of {float(time_s):g} s"
-    return replace(
-        statement,
-        advice=f"A round of {tau} steps and its averaging takes {late}: give more time, or average more often",
-    )
+    return f"A round of {tau} steps and its averaging takes {late}: give more time, or average more often"
 
 
 def _best(

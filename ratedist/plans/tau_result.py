@@ -44,6 +44,9 @@ def _values(at: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} = {real(name, at[name]):g}" for name in CONSTANTS)
 
 
+ONE_WORKER = "One worker has nobody to average with: tau changes nothing"
+
+
 class TauResult(Quantity):
     """The number of local steps to use, as a float, with the values around it.
 
@@ -133,6 +136,8 @@ class TauResult(Quantity):
         """How often to average."""
         steps, given = self.recommended, self.statement.at
         cluster, bits = given["cluster"], real("bits", given["bits"])
+        if cluster.workers == 1 and self.safe is not None:
+            return f"{ONE_WORKER}."
         if steps is None and self.rho is not None:
             return "Any number of steps: here local steps cost nothing."
         if not self.certified and self.lo < self.hi:
@@ -183,10 +188,16 @@ class TauResult(Quantity):
         turned = bandwidth_text(factor, cluster)
         return f"every step is best above {turned}" if steps > 1 else f"longer rounds are best below {turned}"
 
+    def _costs_nothing(self) -> bool:
+        cluster = self.statement.at["cluster"]
+        return not cluster.is_random and not cluster.averaging_s(real("bits", self.statement.at["bits"])).hi
+
     def _follow_up(self) -> str:
+        if self.statement.at["cluster"].workers == 1:
+            return ""
         if not self.certified:
             return "measure: ratedist plan --pilot pilot.json; or give --L --sigma2 --gap"
-        if self.rho is not None or self.recommended is None:
+        if self.rho is not None or self.recommended is None or self._costs_nothing():
             return ""
         return "PeriodicAveraging(schedule='auto') measures while training whether more pays"
 
@@ -207,10 +218,9 @@ def published_statement(
         waiting = "" if sharp is None or sharp == safe else f", every {number_text(sharp)} if stragglers count too"
         assert safe is not None
         every = "step" if safe == 1 else f"{number_text(safe)} steps"
-        advice = (
-            f"Average every {every} to be safe in the worst case{waiting}; "
-            "on smooth losses more pays: schedule='auto' measures how many while training"
-        )
+        pays = delay_s or cluster.is_random
+        smooth = "; on smooth losses more pays: schedule='auto' measures how many while training" if pays else ""
+        advice = f"Average every {every} to be safe in the worst case{waiting}{smooth}"
     return Statement(
         quantity="local steps between two averagings that minimise the published error bound",
         unit="step",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 import signal
 import sys
 import time
@@ -305,12 +306,31 @@ def judge(name: str, request: dict[str, Any]) -> str:
     except ValueError as refused:
         if not str(refused) or isinstance(refused, UnicodeError) or type(refused).__module__ not in _RAISED:
             raise Fault(f"{type(refused).__name__}: {refused}") from refused
+        _remedied(name, request, str(refused))
         return "refused"
     except Fault:
         raise
     except Exception as failure:
         raise Fault(f"{type(failure).__name__}: {failure}") from failure
     return "answered"
+
+
+def _remedied(name: str, request: dict[str, Any], sentence: str) -> None:
+    """A value that a refusal gives as an example is not refused for the same rule."""
+    found = re.search(r"such as (\w+)=([-+.\de]+)$", sentence)
+    if not found or found[1] not in request:
+        return
+    argument, example = found[1], float(found[2])
+    rule = sentence.partition(";")[0]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            asked(name, request | {argument: example})
+    except ValueError as again:
+        if str(again).startswith(f"{rule};"):
+            raise Fault(f"the remedy of {sentence!r} is refused as well") from again
+    except Exception:
+        return  # another point, and judged as such
 
 
 _RAISED = ("builtins", "bounds.bound", "bounds.plan.records", "bounds.enclosure", "ratedist.numbers")
@@ -406,7 +426,7 @@ def _solved(request: dict[str, Any], result: Any) -> None:
 
 
 def _error(request: dict[str, Any], result: Any) -> None:
-    """A vacuous bound says so; its recommended call can be made; twice the time never gives a larger bound."""
+    """A vacuous bound says so; a recommended call has a smaller bound, which then says something."""
     if not isinstance(result, Quantity):
         return
     at = result.statement.at
@@ -414,13 +434,23 @@ def _error(request: dict[str, Any], result: Any) -> None:
     if result.certified:
         start = 2 * float(Fraction(at["L"])) * float(Fraction(at["gap"]))
         _need(("says nothing" in result.statement.advice) == (float(result) >= start), "vacuous, or not, unsaid")
-        _follow(result)
+        for advised in result.statement.advised:
+            followed = float(ratedist.error_bound(**advised.arguments))
+            _need(followed < float(result), f"{advised.in_words()} has no smaller bound")
+            _need(float(result) < start or followed < start, f"{advised.in_words()} says nothing either")
 
 
 def _tau(request: dict[str, Any], result: Any) -> None:
     """The advised period fits into the budget, and a known curvature needs no cap."""
     _need(result.tau >= 1, "no local step")
     _need("None" not in result.explain(), "None in a sentence")
+    cluster, advice = result.statement.at["cluster"], result.statement.advice
+    if cluster.workers == 1:
+        _need("pays" not in advice and "safe" not in advice, "a tau is advised to one worker")
+    for tau in map(int, re.findall(r"every (\d+)", advice)):
+        seconds = tau * cluster.step_seconds_value(tau, float(Fraction(result.statement.at["bits"])))[0]
+        late = seconds > float(Fraction(result.statement.at["time_s"])) * (1 + 1e-9)
+        _need(not late or "longer than the budget" in advice, f"a round of {tau} steps does not fit")
 
 
 def _certified(request: dict[str, Any], result: Any) -> None:
