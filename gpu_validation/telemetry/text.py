@@ -11,10 +11,15 @@ from ..reporting.html import noticed_text
 from ..verdicts.verdict import Comparison
 from .findings import Findings, Measure
 from .periods import Advice
+from .recorder import EVERY_ROUND, NEARLY_ALL
 
 WIDTH, INDENT = 110, 14
 UNITS = ((1, "s"), (1e-3, "ms"), (1e-6, "us"))
 OVERDUE_S = 30.0
+NOT_COMPARED = (
+    f"buffers and optimizer states; models of other rounds than the first {NEARLY_ALL} and every {EVERY_ROUND}th after "
+    "them; differences within the rounding error of an averaging"
+)
 
 
 def text(report: Findings) -> str:
@@ -51,6 +56,7 @@ def _parts(r: Findings) -> Iterator[tuple[str, str]]:
     yield "retention", f"share of the gradient left at the end of a round: {lost}"
     for advice in r.advice:
         yield "better tau", _advice(advice)
+    yield "not compared", NOT_COMPARED
     yield "telemetry", f"takes {100 * p.telemetry:.2g} % of the time and sends no bytes"
 
 
