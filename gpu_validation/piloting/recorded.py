@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 
@@ -47,8 +48,6 @@ class Recipe:
         Model, data and loss.
     optimizer : callable
         From the parameters to the optimizer.
-    settings : dict
-        Arguments of the optimizer.
     steps : int
         Steps of the whole training.
     before : int, optional
@@ -58,7 +57,6 @@ class Recipe:
     about: str
     workload: Network
     optimizer: Callable[..., torch.optim.Optimizer]
-    settings: dict[str, float]
     steps: int
     before: int = 200
 
@@ -75,7 +73,7 @@ class Recipe:
             Local steps that are looked at.
         """
         model = self.workload.model()
-        optimizer = self.optimizer(model.parameters(), **self.settings)
+        optimizer = self.optimizer(model.parameters())
         training = Training(model, optimizer, self.loss, batches(WORKERS))
         for _ in range(self.before):
             training.step(training.batch())
@@ -107,15 +105,13 @@ RECIPES = {
     "resnet20": Recipe(
         "ResNet-20, batch 32 of synthetic images, SGD with momentum 0.9 at 0.1",
         ResNet20(),
-        torch.optim.SGD,
-        {"lr": 0.1, "momentum": 0.9},
+        partial(torch.optim.SGD, lr=0.1, momentum=0.9),
         64_000,
     ),
     "transformer": Recipe(
         "a transformer of one block, 16 windows of 64 letters, AdamW at 0.002",
         Characters(source=MarkovText(letters=16, window=64, samples=4096), batch=16, width=192),
-        torch.optim.AdamW,
-        {"lr": 0.002},
+        partial(torch.optim.AdamW, lr=0.002),
         30_000,
     ),
 }

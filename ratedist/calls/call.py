@@ -286,9 +286,9 @@ class Route:
 
             return Cluster(**value)
         if isinstance(kind, Measured) and value is not None:
-            from ..pilots.pilot import pilot_of_record, recorded_pilot
+            from ..pilots.pilot import Pilot, recorded_pilot
 
-            return recorded_pilot(value) if isinstance(value, str) else pilot_of_record(value)
+            return recorded_pilot(value) if isinstance(value, str) else Pilot.from_dict(value)
         return value
 
 

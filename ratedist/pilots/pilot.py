@@ -476,21 +476,23 @@ class Pilot(Answered):
 
     @classmethod
     def from_dict(cls, stated: Any, *, where: str = "the pilot") -> Pilot:
-        """Return the pilot that ``to_dict`` has written.
+        """Return the pilot that a record states, whose numbers fit together.
 
         Parameters
         ----------
         stated : object
-            Plain values.
+            Plain values, as ``to_dict`` returns them.
         where : str, optional
             Where they come from, for the error.
 
         Raises
         ------
         ValueError
-            For another version, and what is no pilot.
+            For another version, for what is no pilot, and for numbers that no pilot measures.
         """
-        return made_of(stated, where, cls)
+        pilot = made_of(stated, where, cls)
+        _check(pilot)
+        return pilot
 
     @classmethod
     def read(cls, path: str | Path) -> Pilot:
@@ -506,7 +508,7 @@ class Pilot(Answered):
         ValueError
             For a file that is missing, too large, no JSON, or no pilot.
         """
-        return pilot_of_record(stated_in(path), where=str(path))
+        return cls.from_dict(stated_in(path), where=str(path))
 
 
 def _estimated(estimate: Estimate) -> str:
@@ -567,22 +569,8 @@ def recorded_pilot(name: str) -> Pilot:
     return Pilot.read(name)
 
 
-def pilot_of_record(stated: Any, *, where: str = "the pilot") -> Pilot:
-    """Return the pilot that a record states, whose numbers fit together.
-
-    Parameters
-    ----------
-    stated : object
-        Plain values, as ``Pilot.to_dict`` returns them.
-    where : str, optional
-        Where they come from, for the error.
-
-    Raises
-    ------
-    ValueError
-        For another version, for what is no pilot, and for numbers that no pilot measures.
-    """
-    pilot = Pilot.from_dict(stated, where=where)
+def _check(pilot: Pilot) -> None:
+    """Refuse numbers that no pilot measures."""
     whole = {"d": (pilot.d, MOST_D), "ranks": (pilot.ranks, MOST_RANKS), "threads": (pilot.threads, MOST_D)}
     for name, (value, most) in whole.items():
         _require(_is_whole(value) and 1 <= value <= most, name, f"an integer from 1 to {most}", value)
@@ -616,7 +604,6 @@ def pilot_of_record(stated: Any, *, where: str = "the pilot") -> Pilot:
         _require(_is_whole(timings.ranks) and timings.ranks >= 2, "links", "two ranks or more", timings.ranks)
         _check_numbers("links", timings.payload_bytes, least=0.0)
         _check_numbers("links", timings.seconds, least=0.0, count=len(timings.payload_bytes))
-    return pilot
 
 
 def _check_path(pilot: Pilot) -> None:

@@ -270,7 +270,7 @@ def _safetensors(file: Path) -> Iterator[tuple[str, Any]]:
         from safetensors import safe_open
     except ModuleNotFoundError:
         raise _Unreadable(
-            f"{shown(str(file))} needs the package safetensors, which is not installed: pip install safetensors"
+            f'{shown(str(file))} needs safetensors, which is not installed: pip install "ratedist[safetensors]"'
         ) from None
 
     with safe_open(file, framework="pt") as opened:

@@ -377,8 +377,10 @@ def _nothing_more(request: dict[str, Any], result: Any) -> None:
 
 
 def _stated(number: Quantity) -> None:
-    """Check a number against its own interval and against the other side's bounds at the same point."""
+    """Check a number against its own interval, and that its theorem and its source can be cited."""
     _need(not math.isnan(number), "nan")
+    for name in (number.theorem, number.statement.reference.split(",")[0]):
+        _need(ratedist.cite(name).startswith("@"), f"{name} cannot be cited")
     if number.certified:
         _need(number.lo <= number <= number.hi, f"{float(number)} outside [{number.lo}, {number.hi}]")
 

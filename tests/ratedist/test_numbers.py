@@ -1,5 +1,6 @@
 """What is read is exact, and what is refused is named with value, rule and remedy."""
 
+import pickle
 from decimal import Decimal
 from fractions import Fraction
 
@@ -108,3 +109,10 @@ def test_counts_may_be_written_as_people_write_them(typed, exact):
 def test_what_nobody_writes_is_refused(typed):
     with pytest.raises(ValueError, match="d must satisfy"):
         number("d", typed)
+
+
+def test_a_refusal_survives_a_process_pool():
+    with pytest.raises(ValueError, match="d must satisfy") as refused:
+        read("d", -1)
+    again = pickle.loads(pickle.dumps(refused.value))
+    assert (str(again), again.argument) == (str(refused.value), "d")

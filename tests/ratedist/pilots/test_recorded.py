@@ -8,7 +8,7 @@ import pytest
 import ratedist as rd
 from gpu_validation.piloting.recorded import RECIPES
 from ratedist.interfaces.cli import main
-from ratedist.pilots.pilot import pilot_of_record, recorded_pilot, recorded_pilots
+from ratedist.pilots.pilot import Pilot, recorded_pilot, recorded_pilots
 
 NAMES = ("resnet20", "transformer")
 CLUSTER = {"workers": 64, "bandwidth_bit_per_s": 1e11, "latency_s": 1e-5, "compute": "constant"}
@@ -21,7 +21,7 @@ def cluster(**changes):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recorded_pilot_is_whole_and_of_its_recipe(name):
     pilot, recipe = rd.Pilot.read(name), RECIPES[name]
-    assert pilot_of_record(json.loads(json.dumps(pilot.to_dict()))) == pilot
+    assert Pilot.from_dict(json.loads(json.dumps(pilot.to_dict()))) == pilot
     assert pilot.recorded == recipe.about
     assert pilot.d == sum(parameter.numel() for parameter in recipe.workload.model().parameters())
     assert pilot.passes <= 0.1 * pilot.steps == 0.1 * recipe.steps

@@ -12,11 +12,11 @@ import ratedist as rd
 from ratedist.calls.pilot import PILOT_EXAMPLE
 from ratedist.calls.shared import MOST_PILOT_BYTES
 from ratedist.interfaces.http.worker import answer
-from ratedist.pilots.pilot import MOST_OPERATORS, pilot_of_record
+from ratedist.pilots.pilot import MOST_OPERATORS, Pilot
 from ratedist.records import to_json
 
 LINK = {"workers": 8, "bandwidth_bit_per_s": 1e9, "latency_s": 0.001}
-PILOT = rd.Pilot.from_dict(PILOT_EXAMPLE)
+PILOT = Pilot.from_dict(PILOT_EXAMPLE)
 
 
 def test_the_plan_is_that_of_python():
@@ -51,7 +51,7 @@ def test_a_prediction_has_the_level_and_the_steps_that_are_asked_for():
     asked, pilot = {"operator": "qsgd:16", "tau": 1}, PILOT_EXAMPLE
     usual, narrow = (answer("predict", {"pilot": pilot, "cluster": LINK, **asked, "level": p}) for p in (0.95, "0.5"))
     assert narrow["time_ratio"]["level"] == 0.5
-    assert narrow == to_json(rd.predict(rd.Pilot.from_dict(pilot), PILOT.cluster(**LINK), **asked, level=0.5))
+    assert narrow == to_json(rd.predict(Pilot.from_dict(pilot), PILOT.cluster(**LINK), **asked, level=0.5))
     assert usual == answer("predict", {"pilot": pilot, "cluster": LINK, **asked})
     ends = [float(each["progress_per_step"]["interval"]["lo"]) for each in (usual, narrow)]
     assert ends[0] <= ends[1]
@@ -160,7 +160,7 @@ def test_names_of_operators_import_nothing():
 
 
 def test_what_a_pilot_has_written_is_taken():
-    assert pilot_of_record(json.loads(json.dumps(PILOT.to_dict()))) == PILOT
+    assert Pilot.from_dict(json.loads(json.dumps(PILOT.to_dict()))) == PILOT
 
 
 VALUES = [None, -1, 0, 1, 2.5, 1e30, 1e-30, 1e300, 1e-300, "x", [], {}, [1], [[]], True, float("inf")]
