@@ -31,7 +31,7 @@ $(RUNS): pyproject.toml constraints.txt
 setup: $(STAMP)
 
 validate: $(RUNS)
-	$(BIN)/gpu-validation run quick --out results
+	$(BIN)/ratedist run quick --out results
 
 # For those who install: on x86-64 with the loops' code, for every processor of its levels 3 and 4.
 wheel: $(RUNS)
@@ -40,8 +40,8 @@ wheel: $(RUNS)
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 
 studies: setup
-	for name in $(TIMED); do $(BIN)/gpu-validation run $$name --seed 0 || exit $$?; done
-	printf '%s\n' $(UNTIMED) | OMP_NUM_THREADS=1 xargs -P 2 -I{} $(BIN)/gpu-validation run {} --seed 0
+	for name in $(TIMED); do $(BIN)/ratedist run $$name --seed 0 || exit $$?; done
+	printf '%s\n' $(UNTIMED) | OMP_NUM_THREADS=1 xargs -P 2 -I{} $(BIN)/ratedist run {} --seed 0
 
 lint: setup
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""Command line: ``gpu-validation list`` and ``gpu-validation run NAME --out FOLDER``."""
+"""Commands ``run``, ``attach`` and ``studies`` of ``ratedist``, and ``gpu-validation``, a program of these alone."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING, NoReturn
 
 from bounds.completion import PrintCompletion
 from bounds.spelling import real_number, whole_number
+from ratedist.interfaces.commands import AddedCommand
+from ratedist.interfaces.exit_status import statuses_text
 
 from .engines.names import ENGINES
-from .records.exit_status import CRASHED, FILES, STATUSES, USAGE, Terminated, UsageError, ending
+from .records.exit_status import CRASHED, FILES, USAGE, Terminated, UsageError, ending
 from .telemetry.command import add_arguments, attach
 
 if TYPE_CHECKING:
@@ -41,19 +43,9 @@ class _Parser(argparse.ArgumentParser):
         self.exit(USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="gpu-validation",
-        description="Run distributed training with real processes and compare the measurements with the bounds.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="exit status:\n" + "\n".join(f"  {code:3}  {words}" for code, words in STATUSES.items()),
-    )
-    parser.add_argument("--print-completion", action=PrintCompletion, whole=_parser)
-    commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
-    commands.add_parser("list", help="list the studies")
-    run = commands.add_parser("run", help="run one study")
+def _add_run(run: argparse.ArgumentParser) -> None:
     which = run.add_mutually_exclusive_group(required=True)
-    which.add_argument("preset", nargs="?", help="name of the study, as shown by list, or module:PRESET for your own")
+    which.add_argument("preset", nargs="?", help="name of the study, as listed, or module:PRESET for your own")
     which.add_argument("--preset", dest="named", metavar="PRESET", help="the same")
     run.add_argument("--out", type=Path, default=Path("results"), help="folder for the results (default: results)")
     run.add_argument(
@@ -89,34 +81,14 @@ def _parser() -> argparse.ArgumentParser:
         help="replaces the operators of quick or smoke: qsgd:4, or mine:f for a function x -> x_hat of mine.py "
         "that states its bits; may be repeated",
     )
-    add_arguments(commands.add_parser("attach", help="show the report of your own run, during or after it"))
-    return parser
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; return the exit status."""
-    try:
-        return _carry_out(_parser().parse_args(arguments))
-    except KeyboardInterrupt as interrupt:  # before a run has begun or after it has ended
-        status, words = ending(interrupt)
-        return _told(status, words)
-
-
-def _carry_out(options: argparse.Namespace) -> int:
-    try:
-        if options.command == "attach":
-            return _attach(options)
-        if options.command == "list":
-            return _list()
-    except ImportError as error:
-        return _lacking(error, options.command)
-    if options.minutes is not None and not options.minutes > 0:
-        sys.stderr.write(f"gpu-validation: --minutes must be above 0; got {options.minutes}\n")
-        return USAGE
+def _run_study(options: argparse.Namespace, program: str) -> int:
+    for name in ("minutes", "patience"):
+        value = getattr(options, name)
+        if value is not None and not value > 0:
+            return _told(program, USAGE, f"--{name} must be above 0; got {value}")
     name = options.preset or options.named
-    if options.patience is not None and not options.patience > 0:
-        sys.stderr.write(f"gpu-validation: --patience must be above 0; got {options.patience}\n")
-        return USAGE
     preset: Study | None = None
     try:
         from .distributed import launch
@@ -126,23 +98,26 @@ def _carry_out(options: argparse.Namespace) -> int:
         preset = _seeded(_with_operators(preset_named(name), options.operator), options.out, options.seed)
         with _sigterm_raises():
             engine = _engine(preset, options.out, options.on, options.jobs)
-            return _run(preset, options.out, options.minutes, engine)
+            return _run(program, preset, options.out, options.minutes, engine)
     except KeyboardInterrupt as interrupt:
         status, words = ending(interrupt)
-        return _told(status, f"{words} before a report was written; the measurements are in {options.out}")
+        return _told(program, status, f"{words} before a report was written; the measurements are in {options.out}")
     except UsageError as error:
-        return _told(USAGE, str(error))
+        return _told(program, USAGE, str(error))
     except ImportError as error:
-        return _lacking(error, name)
+        return _lacking(program, error, name)
     except Exception as error:  # the exit status of any error must differ from that of a verdict
         if preset is None:
             raise
-        return _crashed(error, preset, options.out)
+        return _crashed(program, error, preset, options.out)
 
 
-def _list() -> int:
-    from .studies import all_presets
-    from .studies.outside import offered_lines
+def _list(options: argparse.Namespace, program: str) -> int:
+    try:
+        from .studies import all_presets
+        from .studies.outside import offered_lines
+    except ImportError as error:
+        return _lacking(program, error, "list")
 
     for preset in all_presets().values():
         sys.stdout.write(f"{preset.name:15} {preset.minutes:4g} min  {preset.description}\n")
@@ -174,12 +149,12 @@ def _seeded(preset: Study, out: Path, seed: int | None) -> Study:
         raise UsageError(f"--{error}") from error
 
 
-def _lacking(error: ImportError, who: str) -> int:
+def _lacking(program: str, error: ImportError, who: str) -> int:
     from bounds.extras import missing_extra
 
     if not isinstance(error, ModuleNotFoundError) and missing_extra(error, who) is None:
         raise error
-    return _told(USAGE, str(missing_extra(error, who) or f"{who} needs the package {error.name}: install it"))
+    return _told(program, USAGE, str(missing_extra(error, who) or f"{who} needs the package {error.name}: install it"))
 
 
 def _with_operators(preset: Study, specifications: Sequence[str]) -> Study:
@@ -201,33 +176,35 @@ def _with_operators(preset: Study, specifications: Sequence[str]) -> Study:
         raise UsageError(f"--operator: {error}") from error
 
 
-def _attach(options: argparse.Namespace) -> int:
+def _attach(options: argparse.Namespace, program: str) -> int:
     try:
         return attach(options)
+    except ImportError as error:
+        return _lacking(program, error, "attach")
     except UsageError as error:
-        return _told(USAGE, str(error))
+        return _told(program, USAGE, str(error))
     except OSError as error:
-        return _told(FILES, f"cannot read or write {error.filename}: {error.strerror}")
+        return _told(program, FILES, f"cannot read or write {error.filename}: {error.strerror}")
 
 
-def _crashed(error: Exception, preset: Study, out: Path) -> int:
+def _crashed(program: str, error: Exception, preset: Study, out: Path) -> int:
     from .records.exit_status import MEASUREMENTS
     from .records.storage import DamagedRecords, read_lines
     from .studies.carry_out import kept
 
     if isinstance(error, DamagedRecords):
-        return _told(FILES, str(error))
+        return _told(program, FILES, str(error))
     path = out / preset.name / MEASUREMENTS
     n_units = sum("unit" in line for line in read_lines(path)) if path.exists() else 0
     words = "; ".join([*getattr(error, "__notes__", ()), kept(preset, out, n_units)])
     if isinstance(error, OSError) and error.filename:
-        return _told(FILES, f"cannot read or write {error.filename}: {error.strerror}; {words}")
+        return _told(program, FILES, f"cannot read or write {error.filename}: {error.strerror}; {words}")
     traceback.print_exc()
-    return _told(CRASHED, f"crashed ({type(error).__name__}: {error}); {words}; please report the lines above")
+    return _told(program, CRASHED, f"crashed ({type(error).__name__}: {error}); {words}; please report the lines above")
 
 
-def _told(status: int, words: str) -> int:
-    sys.stderr.write(f"gpu-validation: {words}\n")
+def _told(program: str, status: int, words: str) -> int:
+    sys.stderr.write(f"{program}: {words}\n")
     return status
 
 
@@ -280,7 +257,7 @@ def _engine(preset: Study, out: Path, name: str | None, jobs: int | None) -> Eng
     )
 
 
-def _run(preset: Study, out: Path, minutes: float | None, engine: Engine | None) -> int:
+def _run(program: str, preset: Study, out: Path, minutes: float | None, engine: Engine | None) -> int:
     from rich.console import Console
 
     from .records.seeds import replay
@@ -298,11 +275,11 @@ def _run(preset: Study, out: Path, minutes: float | None, engine: Engine | None)
     with advancing(console, preset.units(), n_kept) as advance:
         seconds = None if minutes is None else 60 * minutes
         outcome = carry_out(preset, out, seconds=seconds, progress=advance, engine=engine)
-    _show(console, preset, outcome)
+    _show(program, console, preset, outcome)
     return outcome.exit_code
 
 
-def _show(console: Console, preset: Study, outcome: StudyOutcome) -> None:
+def _show(program: str, console: Console, preset: Study, outcome: StudyOutcome) -> None:
     """Print the summary table, the verdict counts and the paths of the results."""
     from rich.console import Console
     from rich.markup import escape
@@ -319,4 +296,36 @@ def _show(console: Console, preset: Study, outcome: StudyOutcome) -> None:
     if outcome.comparisons:
         console.print(f"picture: {outcome.folder / SUMMARY}", highlight=False, soft_wrap=True)
     if outcome.exit_code != OK:
-        Console(stderr=True).print(f"gpu-validation: {escape(outcome.message)}", highlight=False, soft_wrap=True)
+        Console(stderr=True).print(f"{program}: {escape(outcome.message)}", highlight=False, soft_wrap=True)
+
+
+# -- commands ----------------------------------------------------------------------------------------------------
+RUN = AddedCommand("run one study with real processes, and judge it by the bounds", _add_run, _run_study)
+ATTACH = AddedCommand("show the report of your own run, during or after it", add_arguments, _attach)
+STUDIES = AddedCommand("list the studies", lambda parser: None, _list)
+PROGRAM, COMMANDS, ALIASES = "gpu-validation", {"studies": STUDIES, "run": RUN, "attach": ATTACH}, {"list": "studies"}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog=PROGRAM,
+        description="Run distributed training with real processes and compare the measurements with the bounds.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=f"ratedist has the same commands: ratedist run, attach, studies\n\n{statuses_text()}",
+    )
+    parser.add_argument("--print-completion", action=PrintCompletion, whole=_parser)
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
+    for name, command in COMMANDS.items():
+        aliases = [alias for alias, meant in ALIASES.items() if meant == name]
+        command.add_arguments(commands.add_parser(name, help=command.summary, aliases=aliases))
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit status."""
+    try:
+        options = _parser().parse_args(arguments)
+        return COMMANDS[ALIASES.get(options.command, options.command)].carry_out(options, PROGRAM)
+    except KeyboardInterrupt as interrupt:  # before a run has begun or after it has ended
+        status, words = ending(interrupt)
+        return _told(PROGRAM, status, words)

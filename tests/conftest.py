@@ -44,7 +44,7 @@ ARGUMENTS = (
 
 SHARED = {  # what is started once for tests of several files -> where they are
     "the calculator's server": ("tests/ratedist/interfaces/http/",),
-    "gpu-validation run smoke": ("tests/gpu_validation/test_cli.py", "tests/gpu_validation/studies/grid/test_study.py"),
+    "ratedist run smoke": ("tests/gpu_validation/test_cli.py", "tests/gpu_validation/studies/grid/test_study.py"),
 }
 
 

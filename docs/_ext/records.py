@@ -11,8 +11,8 @@ from typing import Any
 from markdown_text import code, escape, number, table
 from reproduced import script
 
-from gpu_validation.records.exit_status import STATUSES
 from operators import parse, specification
+from ratedist.interfaces.exit_status import STATUSES
 
 DATA = Path(__file__).parent.parent / "data"
 Record = dict[str, Any]

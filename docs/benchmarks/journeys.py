@@ -100,7 +100,7 @@ JOURNEYS = {
             Step("pip install WHEEL"),
             Step("ratedist bits --d 1e6 --alpha 0.1", "1 660 964.05 bits"),
             Step("pip install WHEEL[validate]"),
-            Step("gpu-validation run smoke --seed 0", "summary.svg", ("results/smoke/summary.svg",)),
+            Step("ratedist run smoke --seed 0", "summary.svg", ("results/smoke/summary.svg",)),
         )
     ),
     "student": Journey(

@@ -1,6 +1,6 @@
 """Write the rows that each preset requires, from the recorded runs: ``python docs/studies/required_rows.py [FOLDER]``.
 
-FOLDER has results of ``gpu-validation run NAME --seed 0 --out FOLDER`` of studies without committed records, such as
+FOLDER has results of ``ratedist run NAME --seed 0 --out FOLDER`` of studies without committed records, such as
 quick and smoke.  The rows of other studies are kept as they are.
 """
 

@@ -102,7 +102,7 @@ class PeriodicAveraging(SurvivingRounds):
         Measures seconds for the schedule and for the record of averagings; None is the wall clock.
     telemetry : bool or str or PathLike, optional
         True keeps the data of ``report`` in bounded memory.  A folder also receives it as JSON lines, at most one per
-        second and rank, which ``gpu-validation attach`` reads from another process.  Telemetry sends no messages and
+        second and rank, which ``ratedist attach`` reads from another process.  Telemetry sends no messages and
         changes no bit of the run.
     piggyback : bool, optional
         Whether loss, clock and learning rate for the schedule travel with the models.  The clock is then read before

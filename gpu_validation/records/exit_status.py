@@ -1,20 +1,18 @@
-"""Exit statuses of a run, the exceptions behind them, and the names of its files."""
+"""What ends a run from outside or by wrong use, with its exit status, and the names of its files."""
 
-OK, VIOLATED, USAGE, FAILED, UNFINISHED, CRASHED, FILES, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 4, 5, 6, 130, 143
+from ratedist.interfaces.exit_status import CRASHED as CRASHED
+from ratedist.interfaces.exit_status import FAILED as FAILED
+from ratedist.interfaces.exit_status import FILES as FILES
+from ratedist.interfaces.exit_status import INTERRUPTED as INTERRUPTED
+from ratedist.interfaces.exit_status import OK as OK
+from ratedist.interfaces.exit_status import STATUSES as STATUSES
+from ratedist.interfaces.exit_status import TERMINATED as TERMINATED
+from ratedist.interfaces.exit_status import UNFINISHED as UNFINISHED
+from ratedist.interfaces.exit_status import USAGE as USAGE
+from ratedist.interfaces.exit_status import VIOLATED as VIOLATED
+
 MEASUREMENTS, COMPARISONS = "measurements.jsonl", "comparisons.jsonl"
 REPORT, SUMMARY = "report.html", "summary.svg"
-
-STATUSES = {
-    OK: "success: nothing is VIOLATED",
-    VIOLATED: "a comparison is VIOLATED, or a check did not pass",
-    USAGE: "wrong use: wrong arguments, a missing extra, results of another commit, a folder in use",
-    FAILED: "the run could not finish: a process died, raised an error or hung",
-    UNFINISHED: "the time limit stopped the run: run the same command again to continue",
-    CRASHED: "the program crashed; a traceback is printed",
-    FILES: "a file cannot be read or written: a full disk, a damaged record",
-    INTERRUPTED: "interrupted by Ctrl-C",
-    TERMINATED: "ended by SIGTERM",
-}
 
 
 class UsageError(ValueError):

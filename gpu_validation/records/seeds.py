@@ -42,4 +42,4 @@ def derived(seed: int, own: int) -> int:
 
 def replay(command: str, seed: int) -> str:
     """Return the command that draws the same numbers again, on the same commit and libraries."""
-    return f"gpu-validation run {command} --seed {seed}"
+    return f"ratedist run {command} --seed {seed}"

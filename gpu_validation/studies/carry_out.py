@@ -184,7 +184,7 @@ def kept(study: Study, out: Path, n: int) -> str:
     n : int
         Number of measured units.
     """
-    go_on = f"go on: gpu-validation run {study.command} --out {shlex.quote(str(out))}"
+    go_on = f"go on: ratedist run {study.command} --out {shlex.quote(str(out))}"
     return f"{n} of {len(study.units())} units were measured and kept in {out / study.name}; {go_on}"
 
 

@@ -97,7 +97,7 @@ class Study(ABC):
 
     @property
     def command(self) -> str:
-        """Argument of ``gpu-validation run`` for this study."""
+        """Argument of ``ratedist run`` for this study."""
         return self.name
 
     def seeded(self, seed: int) -> Study:

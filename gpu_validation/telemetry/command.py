@@ -1,4 +1,4 @@
-"""Command ``gpu-validation attach FOLDER``: report on a running, finished or dead run from its telemetry folder."""
+"""Command ``ratedist attach FOLDER``: report on a running, finished or dead run from its telemetry folder."""
 
 from __future__ import annotations
 

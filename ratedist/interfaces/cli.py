@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from .exit_status import CRASHED, INTERRUPTED, OK, USAGE, VIOLATED
+
 if TYPE_CHECKING:
     from ..records import Answer
 
@@ -15,14 +17,8 @@ if TYPE_CHECKING:
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # vectors here are short; set before torch is imported
 
 
-OK, FAILED, USAGE, CRASHED, INTERRUPTED = 0, 1, 2, 3, 130
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status.
-
-    0 done, 1 a check failed or nothing is feasible, 2 usage, 3 a fault of ratedist, 130 Ctrl-C.
-    """
+    """Run the command line; return the exit status, one of ``exit_status.STATUSES``."""
     try:
         return _carry_out(list(sys.argv[1:] if arguments is None else arguments))
     except KeyboardInterrupt:  # whenever it comes, while something is imported too
@@ -31,9 +27,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _carry_out(words: Sequence[str]) -> int:
-    from .parser import build, keywords_of, named
+    from .commands import added_command
+    from .parser import PROGRAM, build, build_added, keywords_of, named
 
-    parser = build(words[0] if words else "")
+    word = words[0] if words else ""
+    if named(word) is None and (added := added_command(word)) is not None:
+        return added.carry_out(build_added(word, added).parse_args(words), PROGRAM)
+    parser = build(word)
     options, rest = parser.parse_known_args(words)
     call = named(options.command)
     assert call is not None
@@ -58,7 +58,7 @@ def _carry_out(words: Sequence[str]) -> int:
     except Exception as error:
         fault = f"a fault of ratedist, not of the command ({type(error).__name__}: {error}): report it"
         return _said(options.command, fault, CRASHED)
-    return OK if command.ok(result) else FAILED
+    return OK if command.ok(result) else VIOLATED
 
 
 def _said(command: str, sentence: str, status: int) -> int:

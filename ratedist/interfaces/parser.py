@@ -13,6 +13,10 @@ from bounds.spelling import real_number, whole_number
 from ..calls import Outline, all_calls, call_of, outlines
 from ..calls import call as kinds
 from ..calls.call import ABSENT, REQUIRED, Argument, Call, Command, Hosts, Text, Whole
+from .commands import AddedCommand, added_commands
+from .exit_status import USAGE, statuses_text
+
+PROGRAM = "ratedist"
 
 # -- ratedist serve ------------------------------------------------------------------------------------
 
@@ -43,6 +47,13 @@ SERVE = Call(
 # -- parser --------------------------------------------------------------------------------------------
 
 
+class _Plain(argparse.ArgumentParser):
+    """A usage error is one clear line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
 class _Once(argparse.Action):
     """Store a value; an option that is given again would silently replace it, so it is refused."""
 
@@ -57,8 +68,8 @@ class _Once(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
-class _Parser(argparse.ArgumentParser):
-    """A usage error is one clear line.
+class _Parser(_Plain):
+    """An option that is given twice is refused.
 
     Attributes
     ----------
@@ -76,9 +87,6 @@ class _Parser(argparse.ArgumentParser):
         """Read the options anew."""
         self.given = set()
         return super().parse_known_args(args, namespace)
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
 class _Version(argparse.Action):
@@ -99,9 +107,10 @@ def build(command: str | None = None) -> argparse.ArgumentParser:
     For a word that is no command, such as --help, the parser lists the commands and imports none.
     """
     parser = _Parser(
-        prog="ratedist",
+        prog=PROGRAM,
         description="How few bits, how few synchronisations, how far from the limit?",
-        epilog="exit status: 0 done, 1 a check failed or nothing is feasible, 2 usage, 3 a fault, 130 Ctrl-C",
+        epilog=statuses_text(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     parser.add_argument("--print-completion", action=PrintCompletion, whole=build)
@@ -111,11 +120,26 @@ def build(command: str | None = None) -> argparse.ArgumentParser:
         served = Outline(SERVE.name, SERVE.summary, SERVE.place)
         for outline in sorted([*outlines(), served], key=lambda listed: listed.place):
             commands.add_parser(outline.name, help=outline.summary)
+        _add_others(commands, added_commands())
         return parser
     for call in (only,) if only else sorted([*all_calls().values(), SERVE], key=lambda call: call.place):
         if call.command is not None:
             _add_command(commands, call, call.command)
+    if only is None:
+        _add_others(commands, added_commands())
     return parser
+
+
+def build_added(name: str, added: AddedCommand) -> argparse.ArgumentParser:
+    """Return the parser of one command that another package adds."""
+    parser = _Parser(prog=PROGRAM)
+    _add_others(parser.add_subparsers(dest="command", required=True, parser_class=_Plain), {name: added})
+    return parser
+
+
+def _add_others(commands: Any, others: dict[str, AddedCommand]) -> None:
+    for name, added in others.items():
+        added.add_arguments(commands.add_parser(name, help=added.summary, description=added.summary))
 
 
 def named(command: str) -> Call | None:

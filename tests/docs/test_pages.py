@@ -89,7 +89,7 @@ def test_commands_of_a_page_exist(page):
             lines = re.sub(r"\\\n", " ", block.code).splitlines()
             assert {line.split()[0] for line in lines if line} <= COMMANDS
             for line in lines:
-                if line.startswith("gpu-validation run"):
+                if line.startswith("ratedist run"):
                     assert_preset_exists(line.split()[2])
 
 

@@ -17,7 +17,7 @@ import pytest
 
 @dataclass(frozen=True)
 class SmokeRun:
-    """``gpu-validation run smoke`` as a user meets it."""
+    """``ratedist run smoke`` as a user meets it."""
 
     result: subprocess.CompletedProcess
     folder: Path

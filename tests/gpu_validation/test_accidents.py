@@ -63,7 +63,7 @@ def test_a_crash_is_no_verdict(run, tmp_path):
     assert lines[0].startswith("Traceback")
     assert lines[-1].startswith(
         f"gpu-validation: crashed (TypeError: mauve); 1 of 3 units were measured and kept in {tmp_path / 'squares'}; "
-        f"go on: gpu-validation run squares --out {tmp_path}"
+        f"go on: ratedist run squares --out {tmp_path}"
     )
     assert measured(tmp_path) == ["1"]
 
@@ -159,7 +159,7 @@ def test_a_full_disk_has_its_own_status_and_names_the_file(tmp_path, run):
             path = tmp_path / "squares" / MEASUREMENTS
             assert status == FILES
             assert words.startswith(f"gpu-validation: cannot read or write {path}: No space left on device; unit ")
-            assert f"kept in {path.parent}; go on: gpu-validation run squares --out {tmp_path}" in words
+            assert f"kept in {path.parent}; go on: ratedist run squares --out {tmp_path}" in words
             assert measured(tmp_path) == ["0"] or len(measured(tmp_path)) == 2
 
 
@@ -353,7 +353,7 @@ def test_a_run_that_is_ended_goes_on_with_its_seed_to_the_rows_of_an_undisturbed
         _, errors = process.communicate(timeout=60)
         assert process.returncode == status, errors
     if status != -9:
-        assert re.search(r"\d+ of 12 units were measured and kept in .*; go on: gpu-validation run smoke --out", errors)
+        assert re.search(r"\d+ of 12 units were measured and kept in .*; go on: ratedist run smoke --out", errors)
         assert " on " in errors.split(" at ")[-1] if victim == "rank" else "rank" in errors
     command = [sys.executable, "-m", "gpu_validation", "run", "smoke", "--out", str(tmp_path)]
     result = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)

@@ -68,9 +68,9 @@ class Design:
     Parameters
     ----------
     name : str
-        As ``gpu-validation run`` takes it.
+        As ``ratedist run`` takes it.
     description : str
-        One sentence, as ``gpu-validation list`` shows it.
+        One sentence, as ``ratedist studies`` shows it.
     operators : tuple of Operator
         Probed, and trained with in every cell that names no others.
     cells : tuple of Cells

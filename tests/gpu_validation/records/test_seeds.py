@@ -93,7 +93,7 @@ def test_a_run_draws_a_seed_prints_and_keeps_it_and_goes_on_with_it(run, tmp_pat
     folder = tmp_path / LIGHT.name
     monkeypatch.setattr(seeds, "draw", lambda: 12345)
     status, said, _ = run()
-    again = "gpu-validation run gtopk --seed 12345"
+    again = "ratedist run gtopk --seed 12345"
     assert status == UNFINISHED
     assert f"seed 12345; again: {again}" in said
     assert stored_seed(folder) == 12345
