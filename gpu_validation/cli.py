@@ -91,6 +91,7 @@ def _run_study(options: argparse.Namespace, program: str) -> int:
     name = options.preset or options.named
     preset: Study | None = None
     try:
+        _import_numpy()
         from .distributed import launch
         from .studies.outside import preset_named
 
@@ -112,8 +113,14 @@ def _run_study(options: argparse.Namespace, program: str) -> int:
         return _crashed(program, error, preset, options.out)
 
 
+def _import_numpy() -> None:
+    """Import numpy before torch, which imports it from C++ and drops a Ctrl-C that arrives meanwhile."""
+    import numpy  # noqa: F401
+
+
 def _list(options: argparse.Namespace, program: str) -> int:
     try:
+        _import_numpy()
         from .studies import all_presets
         from .studies.outside import offered_lines
     except ImportError as error:
@@ -178,6 +185,7 @@ def _with_operators(preset: Study, specifications: Sequence[str]) -> Study:
 
 def _attach(options: argparse.Namespace, program: str) -> int:
     try:
+        _import_numpy()
         return attach(options)
     except ImportError as error:
         return _lacking(program, error, "attach")

@@ -37,8 +37,8 @@ def added_command(name: str) -> AddedCommand | None:
     name : str
         Word of the command line.
     """
-    found = next(iter(entry_points(group=GROUP, name=name)), None)
-    return None if found is None else _loaded(found.load(), name)
+    point = next(iter(entry_points(group=GROUP, name=name)), None)
+    return None if point is None else _loaded(point.load(), name)
 
 
 def added_commands() -> dict[str, AddedCommand]:
@@ -46,7 +46,7 @@ def added_commands() -> dict[str, AddedCommand]:
     return {point.name: _loaded(point.load(), point.name) for point in entry_points(group=GROUP)}
 
 
-def _loaded(found: object, name: str) -> AddedCommand:
-    if not isinstance(found, AddedCommand):
-        raise TypeError(f"the entry point {name!r} of {GROUP} must be an AddedCommand; it is {found!r}")
-    return found
+def _loaded(command: object, name: str) -> AddedCommand:
+    if not isinstance(command, AddedCommand):
+        raise TypeError(f"the entry point {name!r} of {GROUP} must be an AddedCommand; it is {command!r}")
+    return command
