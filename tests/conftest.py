@@ -10,6 +10,7 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import gc
 import random
 import shutil
 import signal
@@ -23,6 +24,10 @@ from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 import tiers
+
+os.register_at_fork(
+    before=gc.freeze, after_in_parent=gc.unfreeze
+)  # no fork waits for threads of a group of this process
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started with & by a shell: what tests start would ignore Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -7,6 +7,7 @@ is one GPU per rank, else gloo.  For several machines use torchrun.
 from __future__ import annotations
 
 import datetime
+import gc
 import importlib
 import logging
 import multiprocessing.connection
@@ -14,7 +15,8 @@ import os
 import queue
 import signal
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -140,9 +142,10 @@ def run_ranks(
     try:
         ports = network.ports if network else None
         start = _Start(work, processes, store, inbox, ports, scheduling, os.getpid(), positions)
-        context = mp.start_processes(
-            _rank_main, (start,), nprocs=processes, join=False, daemon=True, start_method="fork"
-        )
+        with _garbage_stays():
+            context = mp.start_processes(
+                _rank_main, (start,), nprocs=processes, join=False, daemon=True, start_method="fork"
+            )
         try:
             pulse = _Pulse(context.processes, hang_timeout_s if patience_s is None else patience_s)
             yield from _watch(context.processes, inbox, pulse, network, positions)
@@ -153,6 +156,18 @@ def run_ranks(
             inbox.cancel_join_thread()
     finally:
         os.close(store)
+
+
+@contextmanager
+def _garbage_stays() -> Iterator[None]:
+    """Inside, no fork collects what is garbage here: of a process group it would wait for threads that it has not."""
+    frozen = gc.get_freeze_count()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        if not frozen:
+            gc.unfreeze()
 
 
 @dataclass(frozen=True)

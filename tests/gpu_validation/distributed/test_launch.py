@@ -1,5 +1,7 @@
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -155,3 +157,28 @@ def test_nccl_joins_ranks_only_if_each_has_a_gpu(monkeypatch, gpus, backend):
     monkeypatch.setattr(dist, "is_nccl_available", lambda: True)
 
     assert backend_for(4) == backend
+
+
+GARBAGE = """
+import gc
+import torch.distributed as dist
+from gpu_validation import run_ranks
+
+gc.disable()
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+cycle = [dist.distributed_c10d._get_default_group()]
+cycle.append(cycle)
+del cycle
+dist.destroy_process_group()
+
+def work(place, emit):
+    gc.collect()
+    emit(place.rank)
+
+print(sorted(run_ranks(work, processes=2, hang_timeout_s=10)), gc.get_freeze_count())
+"""
+
+
+def test_ranks_do_not_wait_for_threads_of_a_group_that_is_garbage_of_their_parent():
+    run = subprocess.run([sys.executable, "-c", GARBAGE], capture_output=True, text=True, timeout=90, check=False)
+    assert run.stdout == "[0, 1] 0\n", run.stderr
