@@ -15,11 +15,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from bounds.completion import PrintCompletion
 from bounds.spelling import real_number, whole_number
-from ratedist.interfaces.commands import AddedCommand
+from ratedist.interfaces.commands import AddedCommand, OneLineParser
 from ratedist.interfaces.exit_status import statuses_text
 
 from .engines.names import ENGINES
@@ -34,13 +34,6 @@ if TYPE_CHECKING:
     from .studies.study import Study
 
 EXTRA = {"torch": "torch", "matplotlib": "matplotlib", "sklearn": "scikit-learn"}  # packages of ratedist[validate]
-
-
-class _Parser(argparse.ArgumentParser):
-    """Parser whose usage errors are one line."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
 def _add_run(run: argparse.ArgumentParser) -> None:
@@ -315,14 +308,14 @@ PROGRAM, COMMANDS, ALIASES = "gpu-validation", {"studies": STUDIES, "run": RUN, 
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = OneLineParser(
         prog=PROGRAM,
         description="Run distributed training with real processes and compare the measurements with the bounds.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=f"ratedist has the same commands: ratedist run, attach, studies\n\n{statuses_text()}",
     )
     parser.add_argument("--print-completion", action=PrintCompletion, whole=_parser)
-    commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=OneLineParser)
     for name, command in COMMANDS.items():
         aliases = [alias for alias, meant in ALIASES.items() if meant == name]
         command.add_arguments(commands.add_parser(name, help=command.summary, aliases=aliases))

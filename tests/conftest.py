@@ -25,9 +25,8 @@ from hypothesis import HealthCheck, settings
 sys.path.insert(0, str(Path(__file__).parent))
 import tiers
 
-os.register_at_fork(
-    before=gc.freeze, after_in_parent=gc.unfreeze
-)  # no fork waits for threads of a group of this process
+# A fork that collected a process group of this process would wait for threads that it does not have.
+os.register_at_fork(before=gc.freeze, after_in_parent=gc.unfreeze)
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started with & by a shell: what tests start would ignore Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)

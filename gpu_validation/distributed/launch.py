@@ -160,7 +160,7 @@ def run_ranks(
 
 @contextmanager
 def _garbage_stays() -> Iterator[None]:
-    """Inside, no fork collects what is garbage here: of a process group it would wait for threads that it has not."""
+    """Freeze garbage: a rank that collected a group of this process would wait for threads that it does not have."""
     frozen = gc.get_freeze_count()
     gc.freeze()
     try:

@@ -53,7 +53,7 @@ THEOREMS = {  # whether F is convex, whether changes are compressed
 ARGUMENTS = ("L", "sigma2", "gap", "eta", "tau", "time_s", "bits", "omega")
 MOST_HALVINGS, MOST_POWERS = 200, 40
 LONG = 10**60  # of the time given: the noise is left
-NO_BETTER_POWER = "No power of two as tau has a smaller bound"
+NO_BETTER_POWER = "No other power of two as tau has a smaller bound"
 AT_A_MINIMUM = "With gap = 0 the start is a minimum, and no schedule improves on it"
 
 VERDICT = "{{value}} after {time_s:g} s with tau = {tau}: the mean of E|grad F|^2 over the local steps."
@@ -230,7 +230,7 @@ def _advice(
         return f"It {empty}" if empty else "", ()
     if empty:
         better = _below_the_start(changed, at, limit) if gap else {}
-        text = f"It {empty}.  {_how_to_get_below(better) if gap else AT_A_MINIMUM}"
+        text = f"It {empty}.  {_how_to_get_below(better, limit) if gap else AT_A_MINIMUM}"
     else:
         better = _best_power(changed, at)
         text = f"Of the powers of two, tau = {better['tau']} has the smallest bound" if better else NO_BETTER_POWER
@@ -252,13 +252,13 @@ def _below_the_start(changed: Callable[..., float], at: dict[str, str], limit: f
     return {}
 
 
-def _how_to_get_below(better: dict[str, str]) -> str:
+def _how_to_get_below(better: dict[str, str], limit: float) -> str:
     if not better:
-        return "No tried eta and time bring it below that"
-    time_s = f"time_s = {float(better['time_s']):.3g}"
+        return f"No tried eta and time bring the bound below {limit:.4g}"
+    below = f"time_s = {float(better['time_s']):.3g} the bound is below {limit:.4g}"
     if "eta" not in better:
-        return f"With {time_s} it is below that"
-    return f"No time is enough at this eta; with eta = {better['eta']} and {time_s} it is below that"
+        return f"With {below}"
+    return f"No time is enough at this eta; with eta = {better['eta']} and {below}"
 
 
 def _best_power(changed: Callable[..., float], at: dict[str, str]) -> dict[str, str]:

@@ -6,8 +6,18 @@ import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import entry_points
+from typing import NoReturn
+
+from .exit_status import USAGE
 
 GROUP = "ratedist.commands"
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """Parser whose usage errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from bounds.spelling import real_number, whole_number
 from ..calls import Outline, all_calls, call_of, outlines
 from ..calls import call as kinds
 from ..calls.call import ABSENT, REQUIRED, Argument, Call, Command, Hosts, Text, Whole
-from .commands import AddedCommand, added_commands
-from .exit_status import USAGE, statuses_text
+from .commands import AddedCommand, OneLineParser, added_commands
+from .exit_status import statuses_text
 
 PROGRAM = "ratedist"
 
@@ -47,13 +47,6 @@ SERVE = Call(
 # -- parser --------------------------------------------------------------------------------------------
 
 
-class _Plain(argparse.ArgumentParser):
-    """A usage error is one clear line."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
-
-
 class _Once(argparse.Action):
     """Store a value; an option that is given again would silently replace it, so it is refused."""
 
@@ -68,7 +61,7 @@ class _Once(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
-class _Parser(_Plain):
+class _Parser(OneLineParser):
     """An option that is given twice is refused.
 
     Attributes
@@ -133,7 +126,7 @@ def build(command: str | None = None) -> argparse.ArgumentParser:
 def build_added(name: str, added: AddedCommand) -> argparse.ArgumentParser:
     """Return the parser of one command that another package adds."""
     parser = _Parser(prog=PROGRAM)
-    _add_others(parser.add_subparsers(dest="command", required=True, parser_class=_Plain), {name: added})
+    _add_others(parser.add_subparsers(dest="command", required=True, parser_class=OneLineParser), {name: added})
     return parser
 
 

@@ -51,7 +51,7 @@ class Preset(Design, Study):
 
     @property
     def command(self) -> str:
-        """What ``ratedist run`` is told for this study."""
+        """Argument of ``ratedist run`` for this study."""
         return shlex.join([self.name, *(word for text in self.chosen for word in ("--operator", text))])
 
     def with_operators(self, chosen: Sequence[str]) -> Self:

@@ -184,7 +184,7 @@ def stamps(*flags):
 
 
 def test_no_stamp_depends_on_assertions_which_pytest_rewrites_and_python_o_leaves_out():
-    """Else each kind of process would compile anew what the other has kept."""
+    """Otherwise pytest and plain Python would each recompile what the other has kept."""
     found = stamps()
 
     assert len(found) > 200

@@ -100,7 +100,7 @@ def test_the_power_of_two_that_error_recommends_has_the_smallest_bound(tau, sett
         assert f"tau = {best} has the smallest bound" in found.statement.advice
     else:
         assert found.statement.advised == ()
-        assert found.statement.advice == "No power of two as tau has a smaller bound"
+        assert found.statement.advice == "No other power of two as tau has a smaller bound"
 
 
 SAYS_NOTHING = [  # a lower eta and more time, more time alone, both, both with a compressor, more time without noise
