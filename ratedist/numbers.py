@@ -5,6 +5,7 @@ A float counts as the decimal that it prints, so that 0.1 means one tenth in Pyt
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -218,3 +219,17 @@ def broadcast_shape(at: dict[str, Any]) -> tuple[int, ...]:
     if size > MOST_ELEMENTS:
         raise ValueError(f"a call has at most {MOST_ELEMENTS} results; got {size}: split it into several calls")
     return shape
+
+
+def text_of(value: Any) -> str:
+    """Return a number as a person would type it.
+
+    Parameters
+    ----------
+    value : int, float or str
+        The number, or a text, which stays as it is.
+    """
+    if not isinstance(value, float):
+        return str(value)
+    text = f"{value:g}" if float(f"{value:g}") == value else repr(value)
+    return re.sub(r"e([+-])0*", lambda power: "e" + power[1].strip("+"), text)

@@ -19,8 +19,9 @@ from ..numbers import real, whole
 from ..plans.choosing import averaging
 from ..plans.problem import vacuous
 from ..records import Answer, Answered, plain
-from .call import REQUIRED, Argument, Call, Coding, Command, Number, Route, Specification, Text
-from .shared import CODEC_PARTS, coordinates
+from .arguments import coding_seconds
+from .call import Call, Command, Route
+from .shared import coordinates
 
 if TYPE_CHECKING:
     from operators import Operator
@@ -181,18 +182,18 @@ def allreduce(
     m : array_like
         Number of workers, >= 2.
     operator : str or Operator or Summed
-        Specification such as "tcdq:omega=1", or an ``Operator``; what ``operators.summed`` sums on the way, such as
-        "shared_scale:12,block=256", has an exchange of its own.
+        Compressor such as tcdq:omega=1, or shared_scale:12, summed on the way.  In Python also an ``Operator``; what
+        ``operators.summed`` sums on the way, such as "shared_scale:12,block=256", has an exchange of its own.
     exchange : {"auto", "gather", "two_shot"}, optional
         How messages travel.  "auto": with a link of yours (``bandwidth_bit_per_s`` or ``latency_s``) what takes
         fewer seconds, codecs included; without one what sends fewer bits.  Alike, as for two workers, is gather.
     second : str or Operator or None, optional
-        The owners' operator in two shots; the workers' unless given.
+        The owners' operator in two shots, the workers' unless given.
     bandwidth_bit_per_s : array_like, bit/s, optional
-        Of one link of the ring; 1e10 unless given.
+        Bandwidth of one link of the ring in bit/s, 1e10 unless given; given, auto compares seconds.
     latency_s : array_like, seconds, optional
-        Of one hop; 50e-6 unless given.
-    codec : optional
+        Seconds of one hop besides its bytes, 50e-6 unless given; given, auto compares seconds.
+    codec : Codec or mapping or str, optional
         Seconds of encoding and decoding, as for ``plan``; free unless given.
 
     Raises
@@ -344,50 +345,28 @@ def _errors(way: Travel, m: int) -> tuple[float | None, float | None, str]:
     return first, second, two_shot_error.name
 
 
-def _run(codec: list[str] | None = None, **given: Any) -> AllReduce:
+def _run(*, codec: list[str] | None = None, **given: Any) -> AllReduce:
     from .plan import coding
 
     return allreduce(codec=coding(codec), **given)
 
 
-ARGUMENTS = (
-    Argument("d", Number(), REQUIRED),
-    Argument("m", Number(), REQUIRED),
-    Argument("operator", Specification(), REQUIRED, help="such as tcdq:omega=1, or shared_scale:12, summed on the way"),
-    Argument("exchange", Text(), "auto", help="auto, gather or two_shot"),
-    Argument("second", Specification(), help="the owners' operator in two shots, the workers' unless given"),
-    Argument(
-        "bandwidth_bit_per_s",
-        Number(),
-        help="bandwidth of one link in bit/s (default: 1e10); given, auto compares seconds",
-    ),
-    Argument(
-        "latency_s",
-        Number(),
-        help="seconds of one hop besides its bytes (default: 50e-6); given, auto compares seconds",
-    ),
-    Argument("codec", Coding(CODEC_PARTS), help="as in plan; free unless given"),
-)
 CALL = Call(
     name="allreduce",
     summary="bits, seconds and error of one compressed averaging, and its distance to the limit",
     place=7,
     function=allreduce,
     command=Command(
-        arguments=ARGUMENTS,
         examples=(
             "--d 25600000 --m 64 --operator tcdq:omega=0.1",
             "--d 1e6 --m 8 --operator tcdq:omega=0.1 --second tcdq:omega=0.01 --exchange two_shot --json",
             "--d 1e6 --m 8 --operator shared_scale:12,block=256",
         ),
         run=_run,
+        kinds={"codec": coding_seconds()},
     ),
     route=Route(
-        arguments=ARGUMENTS,
-        run=allreduce,
         about="A compressor, the number of workers and how its messages travel.",
-        model="AllReduce",
-        title="Bits, seconds and error of one compressed averaging",
         example={"d": 400000, "m": 8, "operator": "tcdq:omega=0.1", "exchange": "two_shot"},
         stated=False,
     ),

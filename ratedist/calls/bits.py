@@ -15,7 +15,8 @@ from ..cluster.travel import DENSE_BITS
 from ..numbers import read
 from ..plans.problem import evaluate_read
 from ..records import Advised, Quantities, Quantity
-from .call import REQUIRED, Argument, Call, Command, Control, Numbers, Route
+from .arguments import Control
+from .call import Call, Command, Route
 
 MEMBERS = {  # a family with each constant, and the constants that it takes
     "omega": ("tcdq:omega", 2.0**-20, 2.0**20),
@@ -31,18 +32,20 @@ def bits_lower_bound(*, d: numbers.Number, alpha: numbers.Number) -> Quantity: .
 def bits_lower_bound(*, d: numbers.Numbers, omega: numbers.Numbers) -> Quantity | Quantities: ...
 @overload
 def bits_lower_bound(*, d: numbers.Numbers, alpha: numbers.Numbers) -> Quantity | Quantities: ...
-def bits_lower_bound(*, d: Any, omega: Any = None, alpha: Any = None) -> Quantity | Quantities:
+def bits_lower_bound(
+    *, d: numbers.Numbers, omega: numbers.Numbers | None = None, alpha: numbers.Numbers | None = None
+) -> Quantity | Quantities:
     """Return bits that the longest message of a compressor must have, all bits counted; no compressor of the class has
     fewer.
 
     Parameters
     ----------
     d : array_like
-        Coordinates.
+        Number of coordinates.
     omega : array_like, optional
-        E C(x) = x and ``E|C(x) - x|^2 <= omega |x|^2`` (unbiased).
+        Variance constant of an unbiased compressor: E C(x) = x and ``E|C(x) - x|^2 <= omega |x|^2``.
     alpha : array_like, optional
-        ``E|C(x) - x|^2 <= alpha |x|^2`` (contractive); exactly one.  Arrays broadcast.
+        Contraction constant: ``E|C(x) - x|^2 <= alpha |x|^2``.  Exactly one of omega and alpha; arrays broadcast.
 
     Raises
     ------
@@ -112,28 +115,19 @@ def _against_binary32(rate: float) -> str:
     return f"{ratio:.3g} times fewer than binary32" if ratio >= 1 else f"{1 / ratio:.3g} times more than binary32"
 
 
-ARGUMENTS = (
-    Argument("d", Numbers(), REQUIRED),
-    Argument("omega", Numbers(), control=Control("Distortion", "ω", decades=(-3, 4))),
-    Argument("alpha", Numbers(), control=Control("Distortion", "α", decades=(-4, -0.01), start="0.1")),
-)
 CALL = Call(
     name="bits",
     summary="bits that the longest message must have (give omega or alpha)",
     place=1,
     function=bits_lower_bound,
-    command=Command(
-        arguments=ARGUMENTS,
-        examples=("--d 1e3 --omega 1 --json", "--d 1e9 --omega 1", "--d 25600000 --alpha 0.1 0.01"),
-        run=bits_lower_bound,
-    ),
+    command=Command(examples=("--d 1e3 --omega 1 --json", "--d 1e9 --omega 1", "--d 25600000 --alpha 0.1 0.01")),
     route=Route(
-        arguments=ARGUMENTS,
-        run=bits_lower_bound,
         about="Exactly one of omega and alpha.",
-        model="Bits",
-        title="Bits that the longest message must have",
         example={"d": 1e9, "omega": 1.0},
         is_closed_form=lambda request: not any(isinstance(value, list) for value in request.values()),
     ),
+    controls={
+        "omega": Control("Distortion", "ω", decades=(-3, 4)),
+        "alpha": Control("Distortion", "α", decades=(-4, -0.01), start="0.1"),
+    },
 )

@@ -10,8 +10,7 @@ from bounds import all_bounds
 from ..numbers import Number, Numbers
 from ..plans.problem import catalogue_bound, evaluate, require_setting
 from ..records import Answer, Quantities, Quantity, Table
-from .call import REQUIRED, Argument, Call, Command, Flag, Point, Route, Text
-from .shared import SETTING
+from .call import Call, Command, Route
 
 
 @overload
@@ -28,7 +27,7 @@ def certify(theorem: str, *, setting: Iterable[str] | None = None, **at: Any) ->
     setting : iterable of str or None, optional
         Names of what holds, such as ["strongly_convex"]; if given, it must imply what the theorem needs.
     **at
-        Its symbols, floats at the decimal they print; arrays broadcast.
+        Values of its symbols, floats at the decimal they print; arrays broadcast.
 
     Raises
     ------
@@ -52,8 +51,16 @@ def certify(theorem: str, *, setting: Iterable[str] | None = None, **at: Any) ->
     return evaluate(bound, at)
 
 
-def _run(theorem: str | None, list: bool, setting: Iterable[str] | None, **at: Any) -> Any:
-    """Return one value, or every theorem with its symbols."""
+def _run(theorem: str | None = None, *, list: bool = False, setting: Iterable[str] | None = None, **at: Any) -> Any:
+    """Return one value, or every theorem with its symbols.
+
+    Parameters
+    ----------
+    theorem : str or None, optional
+        A name of the catalogue.
+    list : bool, optional
+        Name every theorem and its symbols.
+    """
     if list:
         return [
             {
@@ -82,7 +89,7 @@ def _show(result: Any) -> Any:
     return Answer(f"{len(rows)} theorems; --explain says what each bounds.", tables=(table,), evidence=says)
 
 
-def _answer(theorem: str, at: Mapping[str, Any], setting: Iterable[str] | None = None) -> Any:
+def _answer(theorem: str, at: Mapping[str, Any], *, setting: Iterable[str] | None = None) -> Any:
     return certify(theorem, setting=setting, **at)
 
 
@@ -92,11 +99,6 @@ CALL = Call(
     place=9,
     function=certify,
     command=Command(
-        arguments=(
-            SETTING,
-            Argument("theorem", Text(), help="a name of the catalogue", positional=True),
-            Argument("list", Flag(), help="name every theorem and its symbols"),
-        ),
         examples=(
             "worst_case_bits --d 1000000000000 --alpha 0.3",
             "sphere_bits --d 10 --alpha 0.3 --setting strictly_contractive self_delimiting",
@@ -107,11 +109,8 @@ CALL = Call(
         takes_symbols=True,
     ),
     route=Route(
-        arguments=(Argument("theorem", Text(), REQUIRED), Argument("at", Point(), REQUIRED), SETTING),
-        run=_answer,
         about="A theorem of the catalogue and the values of its symbols.",
-        model="Certify",
-        title="The certified value of any theorem",
         example={"theorem": "worst_case_bits", "at": {"d": 10**12, "alpha": "0.3"}},
+        run=_answer,
     ),
 )

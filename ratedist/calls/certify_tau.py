@@ -13,7 +13,7 @@ from .. import numbers
 from ..numbers import read, whole
 from ..plans.problem import LEFT_OUT, Curvature, gradient_limit, vacuous
 from ..records import Answer, Answered, Table, number_text
-from .call import REQUIRED, Argument, Call, Command, Number, Numbers, Route, Text
+from .call import Call, Command, Route
 
 TAUS = (1, 2, 4, 8, 12, 16)
 SHORT_TAUS = (1, 2, 4, 8, 20)
@@ -122,27 +122,27 @@ def certify_tau(
     Parameters
     ----------
     time_s : array_like, seconds
-        Wall-clock budget.
+        Wall-clock budget in seconds.
     delay_s : array_like, seconds
-        Time of one averaging.
+        Seconds of one averaging.
     step_s : array_like, seconds, optional
-        Time of one local step.
+        Seconds of one local step.
     L : array_like, optional
         Smoothness constant.
     R0 : array_like, optional
-        Distance from the start to a minimiser; only with ``zeta2``.
+        Distance from the start to a minimiser; only with zeta2.
     zeta2 : array_like, optional
-        Mean over the workers of ``|grad F_i(x*)|^2``.
+        Mean over the workers of ``|grad F_i(x*)|^2``: different data, no noise, a short horizon.
     eta : array_like, optional
-        Learning rate; without ``zeta2``, where a grid of eta L is tried.
+        Learning rate; without zeta2, where a grid of eta L is tried.
     gap : array_like, optional
-        F(x_1) - inf F; without ``zeta2``.
+        F(x_1) - inf F; without zeta2.
     sigma2 : array_like, optional
-        Variance of one worker's gradient; without ``zeta2``.
+        Variance of one worker's gradient; without zeta2.
     workers : array_like, optional
-        Their number; without ``zeta2``, with which every number >= 2 has the same worst case.
+        Number of workers; without zeta2, with which every number >= 2 has the same worst case.
     curvature : array_like or str, optional
-        "convex", or a number rho with every Hessian >= -rho; without ``zeta2``.
+        What is assumed of F beyond smoothness: convex, or rho with every Hessian >= -rho; without zeta2.
     taus : sequence of int, optional
         Periods to compare; more than 16 steps a round take minutes.
 
@@ -251,7 +251,7 @@ def _noisy(problem: dict[str, Fraction], m: int, rho: Fraction, taus: Sequence[i
     )
 
 
-def _run(taus: Any = None, **given: Any) -> CertifiedTau:
+def _run(*, taus: float | Sequence[int] | None = None, **given: Any) -> CertifiedTau:
     return certify_tau(taus=None if taus is None else [whole("tau", tau) for tau in np.atleast_1d(taus)], **given)
 
 
@@ -263,37 +263,16 @@ def _answer(**given: Any) -> CertifiedTau:
         raise ValueError(f"this needs more than the kept certificates: {missing}") from None
 
 
-TIME_S, DELAY_S = (Argument(name, Number(), REQUIRED) for name in ("time_s", "delay_s"))
-ARGUMENTS = (
-    TIME_S,
-    DELAY_S,
-    Argument("step_s", Number(), 1),
-    Argument("L", Number(), 1),
-    Argument("R0", Number(), 1, help="distance from the start to a minimiser, with zeta2"),
-    Argument("zeta2", Number(), help="mean of |grad F_i(x*)|^2: different data, no noise, a short horizon"),
-    Argument("eta", Number(), help="learning rate; with gap, sigma2 and workers: the same data with noise"),
-    Argument("gap", Number()),
-    Argument("sigma2", Number()),
-    Argument("workers", Number()),
-    Argument("curvature", Text(), "convex", help="convex, or rho where every Hessian is >= -rho"),
-    Argument("taus", Numbers(), help="periods to compare"),
-)
 CALL = Call(
     name="certify_tau",
     summary="the local steps whose worst case is least, with certificates (extra pep)",
     place=6,
     function=certify_tau,
     command=Command(
-        arguments=ARGUMENTS,
-        examples=("--time-s 1e4 --delay-s 10 --gap 1 --eta 0.05 --sigma2 1 --workers 4 --taus 4 8 12 16",),
-        run=_run,
+        examples=("--time-s 1e4 --delay-s 10 --gap 1 --eta 0.05 --sigma2 1 --workers 4 --taus 4 8 12 16",), run=_run
     ),
     route=Route(
-        arguments=ARGUMENTS,
-        run=_answer,
         about="A problem and a budget: with zeta2 different data without noise, else the same data with noise.",
-        model="CertifyTau",
-        title="The local steps whose worst case is least, with certificates",
         example={
             "time_s": 1e4,
             "delay_s": 10,
@@ -303,6 +282,7 @@ CALL = Call(
             "workers": 4,
             "taus": [4, 8, 12, 16],
         },
+        run=_answer,
         stated=False,
     ),
 )

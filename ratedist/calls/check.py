@@ -8,7 +8,8 @@ from bounds.claims import Claim, Contractive, Unbiased
 
 from ..cluster.compressors import operator_of
 from ..records import Answer
-from .call import REQUIRED, Argument, Call, Command, Real, Route, Specification, Text, Whole
+from .arguments import Specification, Whole
+from .call import Call, Command, Route
 
 MOST_SHOWN = 3  # entries of the vector on which a law failed
 SEVERITY = ("FAIL", "INCONCLUSIVE", "note", "pass")  # the order in which verdicts are shown
@@ -30,13 +31,13 @@ def check(
     Parameters
     ----------
     op
-        Specification, Operator, object with encode and decode, or function.
-    budget : str, optional
-        "quick", "standard" or "deep".
+        Compressor such as scaled_sign.  In Python also an Operator, an object with encode and decode, or a function.
+    budget : {"quick", "standard", "deep"}, optional
+        How much is tried.
     claim : optional
         Overrides its own.
     seed : int or None, optional
-        Replays a report.
+        Seed of a report, which is then replayed.
 
     Returns
     -------
@@ -66,7 +67,25 @@ def check(
         raise ValueError(f"{failure}: give an instance with encode and decode, or a function") from None
 
 
-def _run(subject: str, budget: Any, seed: int | None, omega: float | None, alpha: float | None) -> Report:
+def _run(
+    subject: str,
+    *,
+    budget: Literal["quick", "standard", "deep"] = "standard",
+    seed: int | None = None,
+    omega: float | None = None,
+    alpha: float | None = None,
+) -> Report:
+    """Judge what a text names, against a claim from the command line.
+
+    Parameters
+    ----------
+    subject : str
+        A specification such as "qsgd:4", or package.module:object.
+    omega : float or None, optional
+        Claim: unbiased with this constant.
+    alpha : float or None, optional
+        Claim: contractive with this constant.
+    """
     from ..cluster.compressors import subject as subject_of
 
     return check(subject_of(subject), claim=_claim(omega, alpha), budget=budget, seed=seed)
@@ -138,19 +157,6 @@ CALL = Call(
     place=8,
     function=check,
     command=Command(
-        arguments=(
-            Argument(
-                "subject",
-                Text(),
-                REQUIRED,
-                help='a specification such as "qsgd:4", or package.module:object',
-                positional=True,
-            ),
-            Argument("budget", Text(), "standard", help="quick, standard (default) or deep"),
-            Argument("seed", Whole(), help="replays a report"),
-            Argument("omega", Real(), help="claim: unbiased with this constant"),
-            Argument("alpha", Real(), help="claim: contractive with this constant"),
-        ),
         examples=("scaled_sign --budget quick --seed 1", "my_compressor:halve --omega 0.1 --budget quick --seed 1"),
         run=_run,
         record=_record,
@@ -158,12 +164,10 @@ CALL = Call(
         ok=lambda report: report.ok,
     ),
     route=Route(
-        arguments=(Argument("op", Specification(), REQUIRED), Argument("seed", Whole(0, 2**32 - 1))),
-        run=_answer,
         about="A compressor of the catalogue, judged within the quick budget.",
-        model="Check",
-        title="Judge a compressor of the catalogue by the conformance laws",
         example={"op": "scaled_sign", "seed": 1},
+        run=_answer,
+        kinds={"op": Specification(), "seed": Whole(0, 2**32 - 1)},
         stated=False,
     ),
 )

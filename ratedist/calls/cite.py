@@ -6,7 +6,8 @@ from bounds.bibliography import cited
 
 from ..plans.problem import catalogue_bound
 from ..records.quantity import reference_of
-from .call import Argument, Call, Command, Specifications
+from .arguments import Specifications
+from .call import Call, Command
 
 
 def cite(*theorems: str) -> str:
@@ -15,8 +16,8 @@ def cite(*theorems: str) -> str:
     Parameters
     ----------
     *theorems : str
-        Names of the catalogue, such as "worst_case_bits", of what ``tau`` and ``runtime`` minimise or compute, such as
-        "tau_star", and keys of sources, such as "wang2018"; none gives ratedist alone.
+        Names of the catalogue, such as worst_case_bits; none gives ratedist alone.  Also of what ``tau`` and
+        ``runtime`` minimise or compute, such as "tau_star", and keys of sources, such as "wang2018".
 
     Raises
     ------
@@ -32,7 +33,7 @@ def cite(*theorems: str) -> str:
     return cited(reference_of(name) or catalogue_bound(name).reference for name in theorems)
 
 
-def _run(theorems: list[str] | None) -> str:
+def _run(theorems: list[str] | None = None) -> str:
     return cite(*theorems or ())
 
 
@@ -46,9 +47,6 @@ CALL = Call(
     place=11,
     function=cite,
     command=Command(
-        arguments=(Argument("theorems", Specifications(), help="names of the catalogue", positional=True),),
-        examples=("worst_case_bits pasgd_convex_sharp",),
-        run=_run,
-        show=_show,
+        examples=("worst_case_bits pasgd_convex_sharp",), run=_run, kinds={"theorems": Specifications()}, show=_show
     ),
 )

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from bounds.frame import frame
 
 from ..cluster.compressors import as_operator
-from ..numbers import Vector, refusal
+from ..numbers import Numbers, Vector, refusal
 from ..records import Answer, Answered, Table, number_text, plain, unit_text
-from .call import REQUIRED, Argument, Call, Command, Flag, Numbers, Specifications, Text, Whole
+from .arguments import Specifications
+from .call import Call, Command
 from .measure import DRAWS, Measured, drawn, evidence_of, finite_vector, measure, of_file
 
 if TYPE_CHECKING:
@@ -271,7 +272,7 @@ def compare(
     draws : int, optional
         Number of messages, >= 1.
     seed : int, optional
-        Of the randomness.
+        Seed of the randomness.
     source : bool, optional
         Whether to give the distance from the rate-distortion function of the vector's own coordinates too.
     progress : callable or None, optional
@@ -463,8 +464,33 @@ def _cell(value: Any) -> str:
 
 
 def _run(
-    file: str, subject: str, bits: Any, against: list[str] | None, draws: int, seed: int, source: bool, out: str | None
+    subject: str,
+    file: str,
+    *,
+    bits: Numbers = SPELLED_RATES,
+    against: Sequence[str] | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
+    source: bool = False,
+    out: str | None = None,
 ) -> Comparison:
+    """Compare on the tensors of a file.
+
+    Parameters
+    ----------
+    subject : str
+        A family, specification or module:object.
+    file : str
+        A .npy array, or a .npz, .pt or .safetensors file of tensors.
+    bits : array_like, bits, optional
+        Bits a coordinate, everything counted.
+    against : sequence of str or None, optional
+        Families to compare with; tcdq, eden, qsgd and topk unless given.
+    source : bool, optional
+        Also give the distance from this vector's own limit.
+    out : str or None, optional
+        Write a figure (.pdf, .svg, .png) or the table (.csv, .tex).
+    """
     from ..numbers import real
     from ..sources.tensor_files import read
 
@@ -502,23 +528,8 @@ CALL = Call(
     place=10,
     function=compare,
     command=Command(
-        arguments=(
-            Argument("subject", Text(), REQUIRED, help="a family, specification or module:object", positional=True),
-            Argument(
-                "file",
-                Text(),
-                REQUIRED,
-                help="a .npy array, or a .npz, .pt or .safetensors file of tensors",
-                positional=True,
-            ),
-            Argument("bits", Numbers(), SPELLED_RATES, help="bits a coordinate (default: 1 2 4)"),
-            Argument("against", Specifications(), help="families to compare with (default: tcdq eden qsgd topk)"),
-            Argument("draws", Whole(), DRAWS, help="messages of each (default: 3)"),
-            Argument("seed", Whole(), 0, help="of their randomness (default: 0)"),
-            Argument("source", Flag(), False, help="also give the distance from this vector's own limit"),
-            Argument("out", Text(), help="write a figure (.pdf, .svg, .png) or the table (.csv, .tex)"),
-        ),
         examples=("tcdq gradient.npy --against eden qsgd --bits 1 2", "my_compressor:halve gradient.npy --bits 2"),
         run=_run,
+        kinds={"against": Specifications()},
     ),
 )

@@ -40,8 +40,8 @@ from ..plans.problem import (
     vacuous,
 )
 from ..records import Advised, Quantities, Quantity, Statement
-from .call import REQUIRED, Argument, Call, Command, Numbers, Route, Text
-from .shared import BITS_OR_D, CLUSTER, PROBLEM_EXAMPLE, UNCERTAIN, message_bits, parameters_not_said
+from .call import Call, Command, Route
+from .shared import PROBLEM_EXAMPLE, message_bits, parameters_not_said
 
 THEOREMS = {  # whether F is convex, whether changes are compressed
     (False, False): pasgd_wall_clock,
@@ -113,25 +113,27 @@ def error_bound(
     tau : array_like
         Local steps between averagings.
     time_s : array_like, seconds
-        Budget; the round under way at its end does not count.
+        Wall-clock budget in seconds; the round under way at its end does not count.
     cluster : Cluster
         Workers and links.
     L : array_like, optional
-        Smoothness constant: a number, an ``Estimate``, a text such as "1.2:0.8:2" (value, low, high), or left out: then
-        assumed to be 1.
+        Smoothness constant of F: a number, an estimate such as 1.2:0.8:2 (value:low:high), or left out: then assumed to
+        be 1.  In Python also an ``Estimate``.
     sigma2 : array_like, optional
-        Variance of one worker's gradient; likewise.
+        Variance of one worker's gradient: a number, an estimate such as 1.2:0.8:2 (value:low:high), or left out: then
+        assumed to be 1.
     gap : array_like, optional
-        F(x_1) - inf F; likewise.
+        F(x_1) - inf F: a number, an estimate such as 1.2:0.8:2 (value:low:high), or left out: then assumed to be 1.
     bits : array_like, bits, optional
-        Of one message; 0 counts latency alone.  Either this or d, unless there is one worker.
+        Bits of one message; 0 counts latency alone.  Either this or d, unless there is one worker.
     d : array_like, optional
-        Number of parameters, sent in binary32.
+        Number of parameters, sent in binary32, instead of bits.
     omega : array_like, optional
-        Of an unbiased compressor of the round's change (0: none).  Arrays of all arguments broadcast.
+        Variance constant of an unbiased compressor of the round's change; 0 for none.  Arrays of all arguments
+        broadcast.
     curvature : array_like or str, optional
-        What is known of F beyond smoothness: "convex", then local steps cost an eighth, with a compressor a quarter;
-        or, without a compressor, a number rho with every Hessian >= -rho, rho <= L.
+        What is known of F beyond smoothness: convex, or rho with every Hessian >= -rho; a lower error is then safe.  If
+        convex, local steps cost an eighth, with a compressor a quarter; rho <= L goes without a compressor.
 
     Raises
     ------
@@ -286,29 +288,17 @@ def _text(value: float | Fraction) -> str:
     return str(value) if isinstance(value, Fraction) else repr(float(value))
 
 
-L, SIGMA2, GAP = (Argument(name, Numbers(), help=UNCERTAIN[name]) for name in ("L", "sigma2", "gap"))
-ETA, TAU, TIME_S = (Argument(name, Numbers(), REQUIRED) for name in ("eta", "tau", "time_s"))
-OMEGA = Argument("omega", Numbers(), 0)
-CURVATURE = Argument(
-    "curvature", Text(), help="convex, or rho where every Hessian is >= -rho: a lower error is then safe"
-)
 CALL = Call(
     name="error",
     summary="what the error is at most after a time budget",
     place=4,
     function=error_bound,
     command=Command(
-        arguments=(CLUSTER, ETA, TAU, TIME_S, L, SIGMA2, GAP, *BITS_OR_D, OMEGA, CURVATURE),
-        examples=("--workers 16 --step-s 0.08 --L 1 --sigma2 1 --eta 0.05 --gap 1 --tau 8 --time-s 3600 --d 25600000",),
-        run=error_bound,
+        examples=("--workers 16 --step-s 0.08 --L 1 --sigma2 1 --eta 0.05 --gap 1 --tau 8 --time-s 3600 --d 25600000",)
     ),
     route=Route(
-        arguments=(CLUSTER, L, SIGMA2, ETA, GAP, TAU, TIME_S, *BITS_OR_D, OMEGA, CURVATURE),
-        run=error_bound,
         about="A problem, a schedule, a cluster and a budget; "
         'L, sigma2, gap may be texts "value:low:high" or left out (1).',
-        model="ErrorBound",
-        title="What the error is at most after a time budget",
         example=PROBLEM_EXAMPLE | {"tau": 8},
     ),
 )

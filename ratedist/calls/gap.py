@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,8 @@ from bounds.limits import contractive_bits, unbiased_bits
 from ..cluster.compressors import limit_rate
 from ..numbers import Vector
 from ..records import Advised, Quantity, Statement
-from .call import REQUIRED, Argument, Call, Coordinates, Route, Specification, Whole
+from .arguments import Coordinates, Specification, Whole
+from .call import Call, Route
 from .measure import DRAWS, Measured, measure
 
 if TYPE_CHECKING:
@@ -24,12 +26,13 @@ def gap(op: Compressor, x: Vector, *, draws: int = DRAWS, seed: int = 0) -> Quan
     Parameters
     ----------
     op : str or Operator or callable
-        Specification, Operator, or a function of your own with its bits (``own``).
+        Compressor such as topk:0.5.  In Python also an ``Operator``, or a function of your own with its bits (``own``).
     x : float array or tensor
+        The vector.
     draws : int, optional
-        How many messages; lo and hi are the least and greatest.
+        Number of messages; lo and hi are the least and greatest.
     seed : int, optional
-        Of the operator's randomness.
+        Seed of the operator's randomness.
 
     Raises
     ------
@@ -98,7 +101,7 @@ def _gap_advice(found: Measured, rival: Measured | None) -> str:
     return f"{text}; on this x {rival.operator} sends {rival.gap:.3g} more than the limit of unbiased operators"
 
 
-def _answer(op: str, x: list[float], **given: int) -> Quantity:
+def _answer(op: str, x: Sequence[float], **given: int) -> Quantity:
     return gap(op, [float(value) for value in x], **given)
 
 
@@ -108,16 +111,9 @@ CALL = Call(
     place=7,
     function=gap,
     route=Route(
-        arguments=(
-            Argument("op", Specification(), REQUIRED),
-            Argument("x", Coordinates(), REQUIRED),
-            Argument("draws", Whole(1, 10), DRAWS),
-            Argument("seed", Whole(), 0),
-        ),
-        run=_answer,
         about="A compressor and a short vector.",
-        model="Gap",
-        title="Bits of a compressor above the limit of its class",
         example={"op": "topk:0.5", "x": [3.0, -4.0]},
+        run=_answer,
+        kinds={"op": Specification(), "x": Coordinates(), "draws": Whole(1, 10)},
     ),
 )

@@ -14,7 +14,8 @@ from bounds.claims import Claim, NoClaim, Unbiased
 from ..cluster.compressors import as_operator, claim_text, limit_rate
 from ..numbers import Vector, refusal
 from ..records import Answer, Answered, Table, number_text, plain
-from .call import REQUIRED, Argument, Call, Command, Specifications, Text, Whole
+from .arguments import Specifications
+from .call import Call, Command
 
 if TYPE_CHECKING:
     from operators import Operator
@@ -89,9 +90,9 @@ def measure(operator: Compressor, x: Vector, *, draws: int = DRAWS, seed: int = 
         Float array or tensor, not all zero.  An operator with a claim is held against the limit of its class, one
         without against the contractive limit at the error of the best multiple of its decoded vectors.
     draws : int, optional
-        Number of messages, >= 1.
+        Number of messages of each operator, >= 1.
     seed : int, optional
-        Of the operator's randomness.
+        Seed of the operator's randomness.
 
     Raises
     ------
@@ -252,7 +253,16 @@ class _OfFile(Answered):
         )
 
 
-def _run(file: str, operators: list[str] | None, draws: int, seed: int) -> _OfFile:
+def _run(file: str, *, operators: Sequence[str] | None = None, draws: int = DRAWS, seed: int = 0) -> _OfFile:
+    """Measure on the tensors of a file.
+
+    Parameters
+    ----------
+    file : str
+        A .npy array, or a .npz, .pt or .safetensors file of tensors.
+    operators : sequence of str or None, optional
+        Specifications such as qsgd:4; one of every kind unless given.
+    """
     from operators import all_operators
 
     from ..sources.tensor_files import read, shown
@@ -287,19 +297,8 @@ CALL = Call(
     place=10,
     function=measure,
     command=Command(
-        arguments=(
-            Argument(
-                "file",
-                Text(),
-                REQUIRED,
-                help="a .npy array, or a .npz, .pt or .safetensors file of tensors",
-                positional=True,
-            ),
-            Argument("operators", Specifications(), help="default: one of every kind"),
-            Argument("draws", Whole(), DRAWS, help="messages of each operator (default: 3)"),
-            Argument("seed", Whole(), 0, help="of their randomness (default: 0)"),
-        ),
         examples=("gradient.npy --operators tcdq:omega=1 qsgd:4 topk:0.01",),
         run=_run,
+        kinds={"operators": Specifications()},
     ),
 )

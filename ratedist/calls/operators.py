@@ -12,7 +12,7 @@ from .. import numbers
 from ..cluster.compressors import claim_text, class_limit, operator_of
 from ..numbers import refusal, whole
 from ..records import Answer, Answered, Table, number_text
-from .call import Argument, Call, Command, Number, Route
+from .call import Call, Command, Route
 
 if TYPE_CHECKING:
     from operators import Operator
@@ -185,12 +185,11 @@ def _entry(operator: Operator, d: int) -> Entry:
     )
 
 
-D = Argument("d", Number(), DIMENSION, help="number of coordinates (default: 1e6)")
 CALL = Call(
     name="operators",
     summary="the catalogue of compressors",
     place=7,
     function=operators,
-    command=Command(arguments=(D,), examples=("--d 1e6",), run=operators),
-    route=Route(arguments=(D,), run=operators, about="The catalogue of compressors at dimension d.", stated=False),
+    command=Command(examples=("--d 1e6",)),
+    route=Route(about="The catalogue of compressors at dimension d.", stated=False),
 )

@@ -24,7 +24,8 @@ from .. import numbers
 from ..numbers import real, refusal, whole
 from ..plans.pretraining import DEFAULTS
 from ..records import Answer, Answered, Table, plain
-from .call import REQUIRED, Argument, Call, Command, Control, Number, Numbers, Route, Text
+from .arguments import Control
+from .call import Call, Command, Route
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -174,12 +175,12 @@ def outer(
         Smallest curvature that matters, > 0.
     delay : array_like, optional
         Local steps done while an average travels, at most tau.
-    merge : str or None, optional
-        "blocking", "overwrite", "delayed", "eager" or "corrected"; None: blocking without delay, corrected with one.
+    merge : {"blocking", "overwrite", "delayed", "eager", "corrected"} or None, optional
+        What becomes of the steps made while an average travels.  None: "blocking" without delay, "corrected" with one.
     outer : str or OuterStep or None, optional
-        A step to judge, "rate:momentum" such as "0.7:0.9", with Nesterov's momentum.
+        A step to judge, rate:momentum such as 0.7:0.9, with Nesterov's momentum.
     workers : array_like, optional
-        Their number.
+        Number of workers.
     sigma2 : array_like, optional
         Variance of one worker's gradient in each eigen-direction; gives losses beside the relative noise.
     momenta : array_like, optional
@@ -326,36 +327,22 @@ CONTROLS = {
     "merge": Control("An average that arrives late", choices=RULES),
     "outer": Control("Outer step to judge, ν:β", start="0.7:0.9", field="outer_step"),
 }
-ARGUMENTS = (
-    *(Argument(name, Number(), REQUIRED, control=CONTROLS.get(name)) for name in ("eta", "tau", "L", "mu")),
-    Argument("delay", Number(), 0, help="local steps done while an average travels", control=CONTROLS["delay"]),
-    Argument("merge", Text(), help="blocking, overwrite, delayed, eager or corrected", control=CONTROLS["merge"]),
-    Argument("outer", Text(), help="a step to judge, rate:momentum, such as 0.7:0.9", control=CONTROLS["outer"]),
-    Argument("workers", Number(), WORKERS),
-    Argument("sigma2", Number(), help="variance of one worker's gradient in each direction"),
-    Argument("momenta", Numbers(), help="momenta whose largest stable rates are wanted (default: 0 0.5 0.9)"),
-)
 CALL = Call(
     name="outer",
     summary="which outer rate and momentum a round of local steps can bear",
     place=6,
     function=outer,
     command=Command(
-        arguments=ARGUMENTS,
         examples=(
             "--eta 1 --tau 10 --L 1 --mu 0.001 --outer 0.7:0.9",
             "--eta 0.1 --tau 30 --L 1 --mu 0.001 --delay 10 --merge corrected --json",
         ),
-        run=outer,
         ok=lambda result: all(row["fate"] == "contracts" for row in result.rows if row["name"] == "asked"),
     ),
     route=Route(
-        arguments=ARGUMENTS,
-        run=outer,
         about="A round of local steps on quadratics, and perhaps an outer step to judge.",
-        model="Outer",
-        title="Which outer rate and momentum a round of local steps can bear",
         example={"eta": 1, "tau": 10, "L": 1, "mu": "0.001", "outer": "0.7:0.9"},
         stated=False,
     ),
+    controls=CONTROLS,
 )

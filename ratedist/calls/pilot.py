@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..pilots.pilot import Pilot
-from .call import REQUIRED, Argument, Call, Command, Text
+from .call import Call, Command
 
 # -- example -------------------------------------------------------------------------------------------
 
@@ -46,7 +46,7 @@ def pilot(path: str) -> Pilot:
     Parameters
     ----------
     path : str
-        The file.
+        A file of gpu_validation.pilot, or resnet20 or transformer, recorded.
 
     Raises
     ------
@@ -56,21 +56,10 @@ def pilot(path: str) -> Pilot:
     return Pilot.read(path)
 
 
-PATH = Argument(
-    "path",
-    Text(4096),
-    REQUIRED,
-    "a file of gpu_validation.pilot, or resnet20 or transformer, recorded",
-    positional=True,
-)
 CALL = Call(
     name="pilot",
     summary="what a pilot run has measured: steps, links, noise, gradients, operators",
     place=5,
     function=pilot,
-    command=Command(
-        arguments=(PATH,),
-        examples=("pilot.json",),
-        run=pilot,
-    ),
+    command=Command(examples=("pilot.json",)),
 )

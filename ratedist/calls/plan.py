@@ -20,9 +20,9 @@ from ..pilots.plan import PilotPlan, plan_of_pilot
 from ..plans.choosing import WAYS, Asked, Way, best_rates, choice_of, cost_of_choice
 from ..plans.problem import CONDITION, Uncertain, not_said, problem_of, read_constants
 from ..plans.ranking import Choice, Ranking, of_estimates, with_coding
-from .call import REQUIRED, Argument, Call, Coding, Command, Control, Measured, Number, Route, Text
-from .call import Specifications as Several
-from .shared import CLUSTER, CLUSTER_EXAMPLE, CODEC_PARTS, MOST_PILOT_BYTES, SETTING, coordinates, with_steps_of
+from .arguments import Control, Specifications, coding_seconds
+from .call import Call, Command, Route
+from .shared import CLUSTER_EXAMPLE, MOST_PILOT_BYTES, coordinates, with_steps_of
 
 if TYPE_CHECKING:
     from operators import Operator
@@ -86,44 +86,45 @@ def plan(
     d : array_like, optional
         Number of parameters of the model; either this or pilot.
     pilot : Pilot or str, optional
-        What ``gpu_validation.pilot`` has measured, the file that it has written, or "resnet20" or "transformer", which
-        were recorded; then only cluster, operators and exchange are taken beside it, and beside a recorded pilot also
+        A file of gpu_validation.pilot instead of d and a theorem's constants, or resnet20 or transformer, recorded.  In
+        Python also a ``Pilot``.  Beside it only cluster, operators and exchange are taken; beside a recorded pilot also
         d, the parameters of a model whose gradients have the recorded statistics.
     cluster : Cluster
         Workers and links, such as ``pilot.cluster(workers=64)``.
     operators : iterable of str or Operator or Summed or None, optional
-        Specifications such as "qsgd:4" or "identity", or Operator instances; "shared_scale:12,block=256", "sign_vote"
-        and "summed_powersgd:4" are summed on the way.  Unless given, the plan chooses: "identity", and TCDQ at its best
-        rates, gathered and in two shots with a rate for each stage.  With a pilot, some that it has tried; unless
-        given, all of them.
+        Compressors to rank, such as tcdq:omega=1, or shared_scale:12, summed on the way.  In Python also ``Operator``
+        instances; "shared_scale:12,block=256", "sign_vote" and "summed_powersgd:4" are summed on the way.  Unless
+        given, the plan chooses: "identity", and TCDQ at its best rates, gathered and in two shots with a rate for each
+        stage.  With a pilot, some that it has tried; unless given, all of them.
     target : array_like, optional
         Error to reach; either this or time_s.
     time_s : array_like, seconds, optional
         Seconds after which the error counts; either this or target.
     L : array_like, optional
-        Smoothness constant; a number or an estimate, as in ``error_bound``.
+        Smoothness constant of F, or an estimate as in ``error_bound``.
     sigma2 : array_like, optional
-        Variance of one worker's gradient; a number or an estimate.
+        Variance of one worker's gradient, or an estimate.
     gap : array_like, optional
-        F(x_1) - inf F; a number or an estimate.
+        F(x_1) - inf F, or an estimate.
     G : array_like, optional
         Root of a bound on ``E|g|^2`` of every worker's gradient; biased operators need it.
     eta : array_like, optional
         Learning rate, unless it is chosen.
     condition : array_like, optional
         Condition number L/mu, 100 unless given; only without L, sigma2 and gap.
-    codec : optional
-        Seconds of encoding and decoding.  By default each operator is timed on this machine (``measure_codec``); or a
-        ``Codec`` for all, a mapping from specifications to one, or "free".
+    codec : Codec or mapping or str, optional
+        Seconds of encoding and decoding: ENCODE,DECODE for all operators, SPEC=ENCODE,DECODE for one, free, or measured
+        on this machine (default).  In Python a ``Codec`` for all, a mapping from specifications to one, or "free"; by
+        default each operator is timed (``measure_codec``).
     setting : iterable of str or None, optional
         Names of what is known of problem and gradients, such as ["same_f", "unbiased_gradients"]; a theorem that needs
         more is then "not covered".  Unless given, what is needed stands in the assumptions.
     exchange : {"auto", "gather", "two_shot", "node_gather", "node_two_shot"}, optional
-        How messages that cannot be summed travel: all of them to all ranks, or compressed shards to their owners and
-        compressed means to all, with one operator at both stages; on nodes also after exact sums inside, once a node.
-        "auto" takes what costs least for each operator.
-    curvature : {None, "convex"}, optional
-        What is known of F, with L, sigma2 and gap: if it is convex, local steps cost less and more of them are safe.
+        How messages that cannot be summed travel.  "gather": all of them to all ranks; "two_shot": compressed shards to
+        their owners and compressed means to all, with one operator at both stages; on nodes also after exact sums
+        inside, once a node.  "auto" takes what costs least for each operator.
+    curvature : "convex" or None, optional
+        What is known of F, with L, sigma2 and gap.  If it is convex, local steps cost less and more of them are safe.
 
     Raises
     ------
@@ -272,11 +273,13 @@ def _way(exchange: Any) -> Way:
     return cast(Way, exchange)
 
 
-def _run(codec: list[str] | None, pilot: str | None, cluster: Cluster, **given: Any) -> Ranking | PilotPlan:
+def _run(
+    *, codec: list[str] | None = None, pilot: Pilot | str | None = None, cluster: Cluster, **given: Any
+) -> Ranking | PilotPlan:
     if pilot is None:
         return plan(codec=coding(codec), cluster=cluster, **given)
     _refuse_beside_a_pilot({"codec": codec})
-    return _by(Pilot.read(pilot), cluster, **given)
+    return _by(pilot if isinstance(pilot, Pilot) else Pilot.read(pilot), cluster, **given)
 
 
 def _by(pilot: Pilot, cluster: Cluster, **given: Any) -> PilotPlan:
@@ -300,7 +303,7 @@ def coding(given: list[str] | None) -> Any:
     return named.get("", named)
 
 
-def _answer(*, d: Any = None, pilot: Pilot | None = None, **given: Any) -> Ranking | PilotPlan:
+def _answer(*, d: numbers.Number | None = None, pilot: Pilot | None = None, **given: Any) -> Ranking | PilotPlan:
     if pilot is not None:
         return _by(pilot, d=d, **given)
     if d is not None and whole("d", d) > MOST_DIMENSION:
@@ -308,48 +311,13 @@ def _answer(*, d: Any = None, pilot: Pilot | None = None, **given: Any) -> Ranki
     return plan(d=d, **given)
 
 
-D = Argument("d", Number(), REQUIRED, control=Control("Parameters", "d", decades=(2, 12), whole=True))
-PILOT = Argument(
-    "pilot",
-    Text(4096),
-    help="a file of gpu_validation.pilot instead of d and a theorem's constants, which has the steps too; or resnet20 "
-    "or transformer, recorded, beside steps of your own",
-)
 RANKED = "tcdq:omega=1, tcdq:omega=0.1, identity, natural, randomk:0.1, qsgd:4096, topk:0.01"
-OPERATORS = Argument(
-    "operators",
-    Several(),
-    help="such as tcdq:omega=1, or shared_scale:12, summed on the way; else identity and TCDQ at its best rates",
-    control=Control("Operators to rank", start=RANKED),
-)
-CURVATURE = Argument("curvature", Text(), help="convex, if F is known to be (with L, sigma2 and gap)")
-EXCHANGE = Argument(
-    "exchange",
-    Text(),
-    "auto",
-    help="auto, gather or two_shot, or of nodes node_gather or node_two_shot",
-)
-CODEC = Argument(
-    "codec",
-    Coding(CODEC_PARTS),
-    help="seconds a coordinate to encode and to decode: ENCODE,DECODE for all operators, SPEC=ENCODE,DECODE for one, "
-    "free, or measured on this machine (default)",
-)
-CONTROLS = {
-    "target": Control("Target of the plan", decades=(-6, -0.01)),
-    "condition": Control("Condition number", "κ", decades=(0, 5), start=str(CONDITION)),
-}
-GOAL = tuple(
-    Argument(name, Number(), control=CONTROLS.get(name))
-    for name in ("target", "time_s", "L", "sigma2", "gap", "G", "eta", "condition")
-)
 CALL = Call(
     name="plan",
     summary="rank compressors for a model and a cluster",
     place=6,
     function=plan,
     command=Command(
-        arguments=(CLUSTER, replace(D, default=None), PILOT, OPERATORS, *GOAL, CURVATURE, SETTING, CODEC, EXCHANGE),
         examples=(
             "--d 25600000 --workers 16 --step-s 0.08 --operators tcdq:omega=1 qsgd:4 topk:0.01 --target 0.1",
             "--d 25600000 --workers 64 --step-s 0.08 --compute constant --target 0.1 --codec free",
@@ -361,24 +329,16 @@ CALL = Call(
             "--pilot transformer --d 1.3e9 --workers 64 --step-s 0.5 --bandwidth-bit-per-s 1e11",
         ),
         run=_run,
+        kinds={"operators": Specifications(), "codec": coding_seconds()},
         record=lambda result: result.to_dict() | {"turns": list(result.turns)},
         ok=lambda result: result.ranking[0].feasible,
     ),
     route=Route(
-        arguments=(
-            replace(D, default=None),
-            CLUSTER,
-            Argument("pilot", Measured()),
-            *(OPERATORS, *GOAL, CURVATURE, CODEC, SETTING, EXCHANGE),
-        ),
-        run=_answer,
         about="A model, a cluster and compressors; "
         "with L, sigma2 and gap averaging of local updates is planned too.\n\n"
         "pilot: what gpu_validation.pilot has measured, instead of d, the constants, codec and the cluster's steps; it "
         "is used for the answer and kept nowhere.\n\n"
         "codec: seconds of coding; if left out, each operator is timed on the server, once a worker process.",
-        model="Plan",
-        title="Rank compressors for a model and a cluster",
         example={
             "d": 25600000,
             "cluster": CLUSTER_EXAMPLE,
@@ -386,7 +346,15 @@ CALL = Call(
             "target": 0.1,
             "codec": {"encode_s_per_coordinate": 8.5e-9, "decode_s_per_coordinate": 4.3e-9},
         },
+        run=_answer,
+        kinds={"operators": Specifications()},
         stated=False,
         most_bytes=MOST_PILOT_BYTES,
     ),
+    controls={
+        "d": Control("Parameters", "d", decades=(2, 12), whole=True),
+        "operators": Control("Operators to rank", start=RANKED),
+        "target": Control("Target of the plan", decades=(-6, -0.01)),
+        "condition": Control("Condition number", "κ", decades=(0, 5), start=str(CONDITION)),
+    },
 )

@@ -9,10 +9,9 @@ from ..cluster.cluster import Cluster, checked_cluster
 from ..pilots.pilot import Pilot
 from ..pilots.prediction import Prediction
 from ..pilots.timings import LEVEL
-from .call import REQUIRED, Argument, Call, Command, Flag, Measured, Number, Route, Text
-from .call import Specification as One
-from .pilot import PATH, PILOT_EXAMPLE
-from .shared import CLUSTER, MOST_PILOT_BYTES, with_steps_of
+from .call import Call, Command, Route
+from .pilot import PILOT_EXAMPLE
+from .shared import MOST_PILOT_BYTES, with_steps_of
 
 if TYPE_CHECKING:
     from operators import Operator
@@ -37,12 +36,11 @@ def predict(
     Parameters
     ----------
     pilot : Pilot or str
-        What ``gpu_validation.pilot`` has measured, the file that it has written, or "resnet20" or "transformer",
-        which were recorded.
+        A file of gpu_validation.pilot, or resnet20 or transformer, recorded.  In Python also a ``Pilot``.
     cluster : Cluster
         Workers and links, such as ``pilot.cluster(workers=64)``.
     operator : str or Operator or None, optional
-        One that the pilot has tried; None sends binary32, summed on its way.
+        One that the pilot has tried; else binary32, summed on its way.
     exchange : {"gather", "two_shot", "node_gather", "node_two_shot"}, optional
         How compressed messages travel.
     tau : int, optional
@@ -50,15 +48,15 @@ def predict(
     overlap : bool, optional
         Whether averages travel while the workers go on.
     parts : int, optional
-        Fragments of the model, sent one after the other, every tau/parts steps; with overlap.
+        Fragments of the model, sent one after the other, every tau/parts steps, with overlap.
     in_flight : int or None, optional
-        Steps made while a message travels; None: all tau/parts between two messages.  With overlap.
+        Local steps made while a message travels, with overlap.  None: all tau/parts between two messages.
     buckets : int, optional
-        Messages of a gradient, all but the last sent during the backward pass; at tau = 1, without overlap.
+        Messages of a gradient, all but the last sent during the backward pass, at tau = 1, without overlap.
     level : array_like, optional
         Confidence of the intervals, 0 < level < 1.
     steps : int or None, optional
-        Synchronous steps to the loss, by which what arrives late once is shared out; None leaves it out.
+        Synchronous steps to the loss: what error feedback owes arrives late, once.  None leaves it out of the progress.
 
     Raises
     ------
@@ -84,52 +82,18 @@ def predict(
     )
 
 
-def _run(path: str, cluster: Cluster, **asked: Any) -> Prediction:
+def _run(pilot: Pilot | str, cluster: Cluster, **asked: Any) -> Prediction:
     """Return the prediction for workers whose steps are the pilot's."""
-    return _of(Pilot.read(path), cluster, **asked)
+    measured = pilot if isinstance(pilot, Pilot) else Pilot.read(pilot)
+    return predict(measured, with_steps_of(measured, cluster), **asked)
 
 
-def _of(pilot: Pilot, cluster: Cluster, **asked: Any) -> Prediction:
-    return predict(pilot, with_steps_of(pilot, cluster), **asked)
-
-
-ASKED = (
-    CLUSTER,
-    Argument("operator", One(), None, "one that the pilot has tried; else binary32, summed on its way"),
-    Argument("exchange", Text(), "gather", "gather (default), two_shot, node_gather or node_two_shot"),
-    Argument("tau", Number(), 1, "local steps between two averages (default: 1)"),
-    Argument("overlap", Flag(), False, "averages travel while the workers go on"),
-    Argument("parts", Number(), 1, "fragments of the model, sent one after the other, with overlap (default: 1)"),
-    Argument(
-        "in_flight",
-        Number(),
-        None,
-        "local steps made while a message travels, with overlap (default: all between two messages)",
-    ),
-    Argument(
-        "buckets",
-        Number(),
-        1,
-        "messages of a gradient, all but the last sent during the backward pass, at tau = 1 (default: 1)",
-    ),
-    Argument("level", Number(), LEVEL, f"confidence of the intervals (default: {LEVEL})"),
-    Argument(
-        "steps",
-        Number(),
-        None,
-        "synchronous steps to the loss: what error feedback owes arrives late, once; left out of the progress without",
-    ),
-)
 CALL = Call(
     name="predict",
     summary="what a pilot predicts: seconds and progress of a step on a cluster",
     place=6,
     function=predict,
     command=Command(
-        arguments=(
-            PATH,
-            *ASKED,
-        ),
         examples=(
             "pilot.json --workers 64 --operator qsgd:4 --level .9",
             "pilot.json --workers 64 --nodes 8 --inside nvlink4,3e-6 --between 4e11,5e-6 --tau 4 --overlap --parts 2",
@@ -137,11 +101,7 @@ CALL = Call(
         run=_run,
     ),
     route=Route(
-        arguments=(Argument("pilot", Measured(), REQUIRED), *ASKED),
-        run=_of,
         about="What a pilot has measured, a cluster, and one choice of operator, exchange and local steps.",
-        model="Predict",
-        title="What a pilot predicts of one choice on a cluster",
         example={
             "pilot": PILOT_EXAMPLE,
             "cluster": {"workers": 64},
@@ -149,6 +109,7 @@ CALL = Call(
             "buckets": 4,
             "level": 0.9,
         },
+        run=_run,
         stated=False,
         most_bytes=MOST_PILOT_BYTES,
     ),

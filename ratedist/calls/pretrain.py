@@ -25,8 +25,8 @@ from ..plans.pretraining import (
     rounds,
 )
 from ..records import LABEL, Answer, Answered, Table, plain
-from .call import REQUIRED, Argument, Call, Command, Number, Numbers, Route, Text
-from .shared import CLUSTER, CLUSTER_EXAMPLE
+from .call import Call, Command, Route
+from .shared import CLUSTER_EXAMPLE
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -227,25 +227,26 @@ def pretrain(
     cluster : Cluster
         Its workers are the replicas of the model; its ``step_s`` is computed here, its law of the steps is kept.
     parameters : array_like
-        N, of the model.
+        Parameters N of the model, such as 8B.
     tokens : array_like
-        Of the whole training.
+        Tokens of the whole training, such as 160B.
     batch_tokens : array_like
-        Of one step of all workers together.
+        Tokens of one step of all workers together, such as 4M.
     flop_per_s : array_like, 1/s
-        That one worker reaches: its accelerators together, times the share of their peak that the model reaches.
+        Operations per second of one worker, such as 4e14.  Its accelerators together, times the share of their peak
+        that the model reaches.
     tau : array_like, optional
         Local steps between two averages of the same parameter, a multiple of parts (H of DiLoCo).
     in_flight : array_like or None, optional
-        Steps made while a message travels, at most tau/parts; None: all of them.
+        Steps made while a message travels, at most tau/parts.  None: all of them.
     parts : array_like, optional
         Fragments of the model, sent one after the other (Streaming DiLoCo).
     bits_per_value : array_like, bits, optional
-        Of a movement of the model, per parameter: 16 for bfloat16, 4 for a compressed one, and so on.
+        Bits of a movement of the model, per parameter: 16 for bfloat16, 4 for a compressed one, and so on.
     gradient_bits_per_value : array_like, bits, optional
-        Of a gradient that is summed at every step, and of sums inside nodes.
-    exchange : Exchange, optional
-        How movements travel: "sum" on their way (dense ones), "gather", "two_shot", "node_gather", "node_two_shot".
+        Bits of a gradient, per parameter: summed at every step, and in sums inside nodes.
+    exchange : {"sum", "gather", "two_shot", "node_gather", "node_two_shot"}, optional
+        How movements travel.  "sum": on their way (dense ones).
     utilisations : array_like, optional
         Shares of the time that workers shall compute, for which bandwidths are stated.
 
@@ -352,39 +353,19 @@ def _whole(name: str, given: Any) -> int:
     return int(stated)
 
 
-ARGUMENTS = (
-    CLUSTER,
-    Argument("parameters", Number(), REQUIRED, "parameters of the model, such as 8B"),
-    Argument("tokens", Number(), REQUIRED, "tokens of the whole training, such as 160B"),
-    Argument("batch_tokens", Number(), REQUIRED, "tokens of one step of all workers together, such as 4M"),
-    Argument("flop_per_s", Number(), REQUIRED, "operations per second of one worker, such as 4e14"),
-    Argument("tau", Number(), 32, "local steps between two averages of the same parameter"),
-    Argument("in_flight", Number(), None, "steps made while a message travels (default: tau/parts)"),
-    Argument("parts", Number(), 1, "fragments of the model, sent one after the other"),
-    Argument("bits_per_value", Number(), VALUE_BITS, "bits of a movement of the model, per parameter"),
-    Argument("gradient_bits_per_value", Number(), VALUE_BITS, "bits of a gradient, per parameter"),
-    Argument("exchange", Text(16), "sum", "sum (default), gather, two_shot, node_gather or node_two_shot"),
-    Argument("utilisations", Numbers(), UTILISATIONS, "shares of the time that workers shall compute"),
-)
 CALL = Call(
     name="pretrain",
     summary="how long a language model trains, and which link is fast enough for it",
     place=6,
     function=pretrain,
     command=Command(
-        arguments=ARGUMENTS,
         examples=(
             "--workers 16 --compute constant --bandwidth-bit-per-s 1e10 --parameters 8B --tokens 160B "
             "--batch-tokens 4M --flop-per-s 3.2e15 --tau 32 --parts 4",
-        ),
-        run=pretrain,
+        )
     ),
     route=Route(
-        arguments=ARGUMENTS,
-        run=pretrain,
         about="A model, its tokens, and how its workers average.",
-        model="Pretrain",
-        title="How long a language model trains, and which link is fast enough",
         example={
             "cluster": CLUSTER_EXAMPLE,
             "parameters": 8e9,

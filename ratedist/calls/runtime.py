@@ -12,8 +12,8 @@ from ..cluster.cluster import Cluster, Exchange, checked_cluster
 from ..numbers import read, real
 from ..plans.problem import spread
 from ..records import Quantities, Quantity, Statement
-from .call import REQUIRED, Argument, Call, Command, Numbers, Route, Text
-from .shared import BITS_OR_D, CLUSTER, CLUSTER_EXAMPLE, message_bits, parameters_not_said
+from .call import Call, Command, Route
+from .shared import CLUSTER_EXAMPLE, message_bits, parameters_not_said
 
 FINITE_COMPUTE = "steps are independent between workers and over time"
 
@@ -37,7 +37,12 @@ def runtime(
     exchange: Exchange = "sum",
 ) -> Quantity | Quantities: ...
 def runtime(
-    cluster: Cluster, *, tau: Any, bits: Any = None, d: Any = None, exchange: Exchange = "sum"
+    cluster: Cluster,
+    *,
+    tau: numbers.Numbers,
+    bits: numbers.Numbers | None = None,
+    d: numbers.Numbers | None = None,
+    exchange: Exchange = "sum",
 ) -> Quantity | Quantities:
     """Return mean seconds of one local step, its share of an averaging included.
 
@@ -48,11 +53,11 @@ def runtime(
     tau : array_like
         Local steps between averagings.
     bits : array_like, bits, optional
-        Of one worker's message; 0 counts latency alone.  Either this or d, unless there is one worker.
+        Bits of one worker's message; 0 counts latency alone.  Either this or d, unless there is one worker.
     d : array_like, optional
-        Number of parameters, sent in binary32.  Arrays broadcast.
-    exchange : Exchange, optional
-        "sum" for messages that can be added on their way (dense ones), "gather" for compressed ones.
+        Number of parameters, sent in binary32, instead of bits.  Arrays broadcast.
+    exchange : {"sum", "gather"}, optional
+        How messages travel.  "sum": added on their way (dense ones); "gather": all to all ranks (compressed ones).
 
     Raises
     ------
@@ -117,28 +122,14 @@ def _runtime_statement(cluster: Cluster, at: dict[str, Any], exchange: Exchange,
     )
 
 
-ARGUMENTS = (
-    CLUSTER,
-    Argument("tau", Numbers(), REQUIRED),
-    *BITS_OR_D,
-    Argument("exchange", Text(16), "sum", help="sum (default) or gather"),
-)
 CALL = Call(
     name="runtime",
     summary="seconds of one local step, its share of an averaging included",
     place=3,
     function=runtime,
-    command=Command(
-        arguments=ARGUMENTS,
-        examples=("--workers 16 --step-s 0.08 --tau 1 4 16 --bits 8.192e8",),
-        run=runtime,
-    ),
+    command=Command(examples=("--workers 16 --step-s 0.08 --tau 1 4 16 --bits 8.192e8",)),
     route=Route(
-        arguments=ARGUMENTS,
-        run=runtime,
         about="Local steps between averagings, and the length of a message.",
-        model="Runtime",
-        title="Seconds of one local step",
         example={"cluster": CLUSTER_EXAMPLE, "tau": 8, "bits": 8.192e8},
     ),
 )

@@ -17,11 +17,11 @@ from bounds.enclosure import enclose as enclose_expression
 from bounds.inverse import certified_inverse
 from bounds.limits import contractive_bits, unbiased_bits
 
-from ..numbers import Number, Numbers, broadcast_shape, meaning, read, refusal
+from ..numbers import Number, Numbers, broadcast_shape, read, refusal
 from ..plans.problem import catalogue_bound, evaluate_read, readable, require_setting, statement_of
 from ..records import Quantities, Quantity, Statement
-from .call import ABSENT, Argument, Call, Command, Route, Sought, Text
-from .shared import SETTING
+from .arguments import ABSENT, Sought
+from .call import Call, Command, Route
 
 MOST_RATE = 480  # bits a coordinate; beyond, the distortion underflows binary64
 
@@ -63,13 +63,13 @@ def solve(
     Parameters
     ----------
     d : array_like, optional
-        Number of coordinates.
+        Number of coordinates; without a value it is sought.
     bits : array_like, bits, optional
-        Length of the longest message.
+        Bits of the longest message; without a value they are sought.
     omega : array_like, optional
-        Constant of unbiased operators: ``E|C(x) - x|^2 <= omega |x|^2``.
+        Variance constant of unbiased operators, ``E|C(x) - x|^2 <= omega |x|^2``; without a value it is sought.
     alpha : array_like, optional
-        Constant of contractive operators: ``E|C(x) - x|^2 <= alpha |x|^2``.
+        Contraction constant, ``E|C(x) - x|^2 <= alpha |x|^2``; without a value it is sought.
     theorem : str or None, optional
         Another bound of the catalogue in the same letters, such as "worst_case_bits".
     setting : iterable of str or None, optional
@@ -215,28 +215,19 @@ def _run(**given: Any) -> Any:
     return solve(**given | first)
 
 
-THEOREM = Argument("theorem", Text(), help="another limit, such as worst_case_bits")
-NUMBERS = tuple(
-    Argument(name, Sought(), help=f"{meaning(name)}; without a value it is sought")
-    for name in ("d", "bits", "omega", "alpha")
-)
+SOUGHT = dict.fromkeys(("d", "bits", "omega", "alpha"), Sought())
 CALL = Call(
     name="solve",
     summary="the one of d, bits and omega (or alpha) that is left out or given without a value",
     place=2,
     function=solve,
     command=Command(
-        arguments=(*NUMBERS, THEOREM, SETTING),
-        examples=("--d 1e6 --bits 2e6", "--d 1e6 --bits 2e6 --alpha", "--bits 2e6 --omega 1"),
-        run=_run,
+        examples=("--d 1e6 --bits 2e6", "--d 1e6 --bits 2e6 --alpha", "--bits 2e6 --omega 1"), run=_run, kinds=SOUGHT
     ),
     route=Route(
-        arguments=(*NUMBERS, THEOREM, SETTING),
-        run=solve,
         about="All but one of d, bits and omega (or alpha); what is null or left out is sought.",
-        model="Solve",
-        title="The one of d, bits and distortion that is left out",
         example={"d": 1000000, "bits": 2e6, "omega": None},
+        kinds=SOUGHT,
         is_closed_form=lambda request: (
             request.get("theorem") is None and not any(isinstance(value, list) for value in request.values())
         ),

@@ -21,8 +21,9 @@ from ..cluster.cluster import Cluster, checked_cluster
 from ..numbers import read, real
 from ..plans.problem import Curvature, Uncertain, between, read_constants, rho_of, uncertain_statement
 from ..plans.tau_result import ONE_WORKER, TauResult, curved_statement, published_statement, third_order_statement
-from .call import REQUIRED, Argument, Call, Command, Control, Number, Route, Text
-from .shared import BITS_OR_D, CLUSTER, PROBLEM_EXAMPLE, UNCERTAIN, message_bits, parameters_not_said
+from .arguments import Control
+from .call import Call, Command, Route
+from .shared import PROBLEM_EXAMPLE, message_bits, parameters_not_said
 
 
 def tau_star(
@@ -49,22 +50,24 @@ def tau_star(
     eta : array_like
         Learning rate.
     time_s : array_like, seconds
-        Wall-clock budget.
+        Wall-clock budget in seconds.
     cluster : Cluster
         Workers and links.
     L : array_like, optional
-        Smoothness constant; a number or an estimate, as in ``error_bound``.
+        Smoothness constant of F: a number, an estimate such as 1.2:0.8:2 (value:low:high), or left out: then assumed to
+        be 1.
     sigma2 : array_like, optional
-        Variance of one worker's gradient; a number or an estimate.
+        Variance of one worker's gradient: a number, an estimate such as 1.2:0.8:2 (value:low:high), or left out: then
+        assumed to be 1.
     gap : array_like, optional
-        F(x_1) - inf F; a number or an estimate.
+        F(x_1) - inf F: a number, an estimate such as 1.2:0.8:2 (value:low:high), or left out: then assumed to be 1.
     bits : array_like, bits, optional
-        Of one message; 0 counts latency alone.  Either this or d, unless there is one worker.  Theorem 2 of Wang &
+        Bits of one message; 0 counts latency alone.  Either this or d, unless there is one worker.  Theorem 2 of Wang &
         Joshi (2018): tau* = sqrt(2 gap D/(eta^3 L^2 sigma2 T)) with D the seconds of one averaging.
     d : array_like, optional
-        Number of parameters, sent in binary32.
+        Number of parameters, sent in binary32, instead of bits.
     third_derivative : array_like, optional
-        Size of the third derivative of F along the noise, if known; adds ``smooth``.  Claimed is the minimiser of
+        Size of the third derivative of F along the noise.  If known, it adds ``smooth``.  Claimed is the minimiser of
         ``pasgd_runtime`` with a step time that does not depend on tau; ``sharp`` minimises it with the seconds c(tau)
         of the cluster.  That bound is on ``E sum |grad F|^2`` over E steps of a run that ends with the first averaging
         at or after T.  ``error_bound`` counts the rounds that have ended by T: there E 1/N takes the place of tau
@@ -72,14 +75,16 @@ def tau_star(
         differ while rounds are few.  Estimated or assumed constants: about that many, from ``lo`` to ``hi`` over their
         intervals, never certified.
     curvature : array_like or str, optional
-        What is assumed of F beyond smoothness: "convex", or a number rho with every Hessian >= -rho, rho <= L.  Then
-        the sharper bound of that class takes the place of Theorem 1, eta L <= 1 is its only condition, and tau* grows
-        by sqrt(8/(1 - 1/m)) on a convex F, less the larger rho.  Left out, nothing is assumed.
+        What is assumed of F beyond smoothness: convex, or rho with every Hessian >= -rho; longer periods are then safe.
+        Then the sharper bound of that class takes the place of Theorem 1, eta L <= 1 is its only condition, and tau*
+        grows by sqrt(8/(1 - 1/m)) on a convex F, less the larger rho.  Left out, nothing is assumed.
     hessian_lipschitz : array_like, optional
-        Q with ``|H(x) - H(y)| <= Q |x - y|`` for the Hessian H of F.  Then the third-order bound takes the place of
-        that of the class, rho = L without a ``curvature``, and steps take their mean time.
+        Q, where the Hessian changes by at most Q per unit of distance: ``|H(x) - H(y)| <= Q |x - y|``.  Then the
+        third-order bound takes the place of that of the class, rho = L without a ``curvature``, and steps take their
+        mean time.
     kurtosis : array_like, optional
-        ``E|n|^4 <= kurtosis sigma2^2`` for the noise n of one worker, >= 1; 3, as of Gaussian noise, if left out.
+        ``E|n|^4/(E|n|^2)^2`` of the noise n of one worker, at most; 3 if left out, as of Gaussian noise (with
+        hessian_lipschitz).
 
     Raises
     ------
@@ -238,32 +243,19 @@ def _scalar(name: str, value: Any) -> str:
     return text
 
 
-L, SIGMA2, GAP = (
-    Argument(name, Number(), help=UNCERTAIN[name], control=control)
-    for name, control in (
-        ("L", Control("Smoothness", "L", decades=(-3, 3), assumed=True)),
-        ("sigma2", Control("Gradient variance", "σ²", decades=(-4, 4), assumed=True)),
-        ("gap", Control("Loss above its infimum", "ΔF", decades=(-4, 4), assumed=True)),
-    )
-)
-ETA = Argument("eta", Number(), REQUIRED, control=Control("Learning rate", "η", decades=(-5, 0)))
-TIME_S = Argument("time_s", Number(), REQUIRED, control=Control("Time budget", "T", "s", decades=(0, 7)))
-BITS, D = (replace(argument, kind=Number()) for argument in BITS_OR_D)
-THIRD = Argument("third_derivative", Number(), help="size of the third derivative of F along the noise")
-CURVATURE = Argument("curvature", Text(), help="convex, or rho where every Hessian is >= -rho: longer periods are safe")
-HESSIAN = Argument("hessian_lipschitz", Number(), help="Q, where the Hessian changes by Q per unit of distance at most")
-KURTOSIS = Argument(
-    "kurtosis",
-    Number(),
-    help="E|n|^4/(E|n|^2)^2 of one worker's gradient noise n, at most; 3 if left out (with hessian_lipschitz)",
-)
+CONTROLS = {
+    "L": Control("Smoothness", "L", decades=(-3, 3), assumed=True),
+    "sigma2": Control("Gradient variance", "σ²", decades=(-4, 4), assumed=True),
+    "gap": Control("Loss above its infimum", "ΔF", decades=(-4, 4), assumed=True),
+    "eta": Control("Learning rate", "η", decades=(-5, 0)),
+    "time_s": Control("Time budget", "T", "s", decades=(0, 7)),
+}
 CALL = Call(
     name="tau",
     summary="how many local steps between two averagings",
     place=5,
     function=tau_star,
     command=Command(
-        arguments=(CLUSTER, L, SIGMA2, GAP, ETA, TIME_S, BITS, D, THIRD, CURVATURE, HESSIAN, KURTOSIS),
         examples=(
             "--workers 16 --step-s 0.08 --bits 8.192e8 --L 1 --sigma2 1 --eta 0.01 --gap 1 --time-s 600",
             "--workers 4 --step-s 1 --latency-s 1 --bits 0 --L 1 --sigma2 1 --eta 0.05 --gap 1 --time-s 1e4 "
@@ -271,16 +263,12 @@ CALL = Call(
             "--workers 4 --step-s 1 --latency-s 1 --bits 0 --L 1 --sigma2 1 --eta 0.05 --gap 1 --time-s 1e4 "
             "--curvature convex --hessian-lipschitz 0.5",
         ),
-        run=tau_star,
         ok=lambda result: result.safe is not None,
     ),
     route=Route(
-        arguments=(CLUSTER, L, SIGMA2, ETA, GAP, TIME_S, BITS, D, THIRD, CURVATURE, HESSIAN, KURTOSIS),
-        run=tau_star,
         about="A problem, a cluster and a budget; "
         'L, sigma2 and gap may be texts "value:low:high" or left out (assumed 1).',
-        model="Tau",
-        title="How many local steps between two averagings",
         example=PROBLEM_EXAMPLE,
     ),
+    controls=CONTROLS,
 )

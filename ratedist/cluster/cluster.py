@@ -96,29 +96,31 @@ class Cluster:
     Parameters
     ----------
     workers : int, optional
-        >= 1; with nodes and gpus_per_node it may be left out.
+        Number of workers, >= 1.  With nodes and gpus_per_node it may be left out.
     bandwidth_bit_per_s : float, bit/s, optional
-        Of one link, > 0; with nodes, of the link of a node, which its workers share.
+        Bandwidth of one link in bit/s, > 0.  With nodes, of the link of a node, which its workers share.
     latency_s : float, seconds, optional
-        Of one hop, >= 0; with nodes, of one hop between them.
+        Seconds of one hop besides its bytes, >= 0.  With nodes, of one hop between them.
     step_s : float, seconds, optional
-        mean seconds of one local step, > 0.
-    compute : str or StepTime, optional
-        "constant", "exponential" (every step, independently), "half_exponential" (half of the mean is fixed), or any
-        ``bounds.runtime.StepTime``, whose mean then replaces step_s.
-    topology : str, optional
-        "ring" or "tree" (all-reduce of messages that can be summed, all-gather of others; two shots step by step in a
-        ring, and between all pairs at once in a tree of switches), "parameter_server", the owner of all shards.
+        Mean seconds of one local step, > 0.
+    compute : {"exponential", "constant", "half_exponential"} or StepTime, optional
+        Law of the step times.  "exponential": every step independently; "half_exponential": half of the mean is fixed.
+        Any ``bounds.runtime.StepTime`` does too; its mean then replaces step_s.
+    topology : {"ring", "tree", "parameter_server"}, optional
+        How the links are connected.  "ring" or "tree": all-reduce of messages that can be summed, all-gather of others;
+        two shots step by step in a ring, and between all pairs at once in a tree of switches.  "parameter_server" is
+        the owner of all shards.
     nodes : int or None, optional
-        Nodes of several workers; None: every worker has its own link.
+        Number of nodes of equally many workers, which share the link of their node.  None: every worker has its own
+        link.
     gpus_per_node : int or None, optional
-        Workers of a node; None: workers/nodes.
+        Workers of a node.  None: workers/nodes.
     inside : Link or str or None, optional
-        The link of a worker inside its node; a text is read by ``Link.read``.
+        Link of a worker inside its node: NAME,LATENCY_S or BIT_PER_S,LATENCY_S.
     between : Link or str or None, optional
-        The link of a node, instead of bandwidth_bit_per_s and latency_s.
+        Link of a node instead of bandwidth and latency: NAME,LATENCY_S or BIT_PER_S,LATENCY_S.
     sums_at_once : int, optional
-        How many sums a process group makes at the same time: 1, as NCCL in its one stream; 2 are gloo's threads.
+        Sums that a process group makes at the same time, 1 for NCCL (in its one stream), 2 for gloo (its threads).
     backward_share : float or None, optional
         Of a step's seconds, those of the backward pass, 0 < backward_share <= 1; None: 2/3, which predictions say.
 

@@ -11,8 +11,9 @@ from bounds.completion import PrintCompletion
 from bounds.spelling import real_number, whole_number
 
 from ..calls import Outline, all_calls, call_of, outlines
-from ..calls import call as kinds
-from ..calls.call import ABSENT, REQUIRED, Argument, Call, Command, Hosts, Text, Whole
+from ..calls import arguments as kinds
+from ..calls.arguments import ABSENT, REQUIRED, Argument
+from ..calls.call import Call, Command
 from .commands import AddedCommand, OneLineParser, added_commands
 from .exit_status import statuses_text
 
@@ -21,26 +22,28 @@ PROGRAM = "ratedist"
 # -- ratedist serve ------------------------------------------------------------------------------------
 
 
-def _run(**given: Any) -> None:
+def _run(*, host: str = "127.0.0.1", port: int = 8000, allow_host: Sequence[str] = ()) -> None:
+    """Serve until interrupted.
+
+    Parameters
+    ----------
+    host : str, optional
+        Address to listen on; the default is reached from this machine alone.
+    port : int, optional
+        Port to listen on.
+    allow_host : sequence of str, optional
+        Further names that the server is reached by, as behind a proxy.
+    """
     from .http.serve import serve
 
-    serve(**given)
+    serve(host=host, port=port, allow_host=allow_host)
 
 
 SERVE = Call(
     name="serve",
     summary="serve the calculator as a page and as JSON over HTTP",
     place=12,
-    command=Command(
-        arguments=(
-            Argument("host", Text(), "127.0.0.1", help="address to bind (default: loopback only)"),
-            Argument("port", Whole(), 8000, help="port (default: 8000)"),
-            Argument("allow_host", Hosts(), (), help="further names that it is reached by"),
-        ),
-        examples=("--port 8000",),
-        run=_run,
-        show=lambda result: None,
-    ),
+    command=Command(examples=("--port 8000",), run=_run, show=lambda result: None),
 )
 
 
@@ -169,10 +172,10 @@ def _add_argument(parser: argparse._ActionsContainer, argument: Argument, **defa
         case kinds.Number():
             keywords |= {"metavar": "X"}
         case kinds.Numbers():
-            keywords |= {"nargs": "+", "metavar": "X", "help": f"{keywords['help'] or 'a number'}; one or several"}
+            keywords |= {"nargs": "+", "metavar": "X", "help": f"{keywords['help']}; one or several"}
         case kinds.Sought():
             keywords |= {"nargs": "*", "metavar": "X"}
-        case kinds.Names() | kinds.Hosts():
+        case kinds.Names():
             keywords |= {"nargs": "+", "metavar": "NAME"}
         case kinds.Specifications():
             keywords |= {"nargs": "+", "metavar": "SPEC"}
@@ -195,10 +198,14 @@ def _add_argument(parser: argparse._ActionsContainer, argument: Argument, **defa
 
 
 def _help(argument: Argument) -> str:
-    """Return what --help says of an argument: in the words of its call, else in those of the notation."""
-    from ..numbers import meaning
+    """Return what --help says of an argument, and its default."""
+    from ..numbers import text_of
 
-    return (argument.help or meaning(argument.name)).replace("%", "%%")
+    default = argument.default
+    if default is REQUIRED or default is None or default is False or default == ():
+        return argument.help.replace("%", "%%")
+    values = default if isinstance(default, tuple) else (default,)
+    return f"{argument.help} (default: {' '.join(map(text_of, values))})".replace("%", "%%")
 
 
 def _flags(name: str) -> tuple[str, ...]:

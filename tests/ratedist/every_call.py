@@ -25,8 +25,8 @@ import ratedist
 from bounds import AssumptionViolated, Side, all_bounds
 from bounds.properties import Property
 from ratedist.calls import all_calls
-from ratedist.calls import call as kinds
-from ratedist.calls.call import REQUIRED, Argument
+from ratedist.calls import arguments as kinds
+from ratedist.calls.arguments import REQUIRED, Argument
 from ratedist.calls.pilot import PILOT_EXAMPLE
 from ratedist.records import Quantity, to_json
 

@@ -23,9 +23,11 @@ from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, creat
 from starlette.exceptions import HTTPException
 
 from ...calls import all_calls
-from ...calls import call as kinds
-from ...calls.call import MOST_BYTES, REQUIRED, Argument, Route
+from ...calls import arguments as kinds
+from ...calls.arguments import MOST_BYTES, REQUIRED, Argument
+from ...calls.call import Call, Route
 from ...cluster.links import LINE_RATES
+from ...numbers import text_of
 from ...pilots.pilot import recorded_pilot, recorded_pilots
 from ...plans.problem import ASSUMED
 from .worker import LIMIT_S, Fault, Overload, Pool, answer, fault_sentence, pool_of, warm_up
@@ -51,19 +53,20 @@ Measured = Annotated[
 Real = float | Literal["Infinity", "-Infinity", "NaN"]
 
 
-def request_model(route: Route) -> type[BaseModel]:
+def request_model(name: str, route: Route) -> type[BaseModel]:
     """Return the model of a call's requests, made from its arguments."""
     fields: dict[str, Any] = {argument.name: _field(argument) for argument in route.arguments}
     config = ConfigDict(extra="forbid", json_schema_extra={"examples": [dict(route.example)]})
-    return create_model(route.model, __config__=config, __doc__=route.about, __module__=__name__, **fields)
+    title = name.title().replace("_", "")
+    return create_model(title, __config__=config, __doc__=route.about, __module__=__name__, **fields)
 
 
 def _field(argument: Argument) -> tuple[Any, Any]:
-    """Return type and default, ``...`` where there is none."""
+    """Return the type, and the default with what it is."""
     taken = _type(argument.kind)
     if argument.default is REQUIRED:
-        return taken, ...
-    return (taken | None if argument.default is None else taken), argument.default
+        return taken, Field(description=argument.help)
+    return (taken | None if argument.default is None else taken), Field(argument.default, description=argument.help)
 
 
 def _type(kind: kinds.Kind) -> Any:
@@ -221,20 +224,6 @@ def _start(argument: Argument, example: Any) -> str:
     if argument.control.choices:
         return text_of(argument.default or "")
     return argument.control.start or ("" if example is None else text_of(example))
-
-
-def text_of(value: Any) -> str:
-    """Return a number as a person would type it.
-
-    Parameters
-    ----------
-    value : int, float or str
-        The number, or a text, which stays as it is.
-    """
-    if not isinstance(value, float):
-        return str(value)
-    text = f"{value:g}" if float(f"{value:g}") == value else repr(value)
-    return re.sub(r"e([+-])0*", lambda power: "e" + power[1].strip("+"), text)
 
 
 def _labelled(name: str, argument: Argument, group: str, start: str) -> str:
@@ -434,7 +423,8 @@ def create_app(*, pool: Pool | None = None, hosts: Iterable[str] = ()) -> FastAP
     app = FastAPI(
         title="ratedist", version="1", description=DESCRIPTION, docs_url=None, redoc_url=None, lifespan=lifespan
     )
-    routes = {name: call.route for name, call in all_calls().items() if call.route is not None}
+    calls = {name: call for name, call in all_calls().items() if call.route is not None}
+    routes = {name: call.route for name, call in calls.items() if call.route is not None}
     longest = {f"/v1/{name}": route.most_bytes for name, route in routes.items()}
     app.add_middleware(Limits, hosts=tuple(hosts), most_bytes=longest)
     app.add_exception_handler(HTTPException, _failed)
@@ -445,26 +435,29 @@ def create_app(*, pool: Pool | None = None, hosts: Iterable[str] = ()) -> FastAP
     app.add_exception_handler(Exception, _faulty)
 
     for name, route in routes.items():
-        if route.model:
-            _add_call(app, name, route, workers)
+        if route.example:
+            _add_call(app, calls[name], route, workers)
     for name, route in routes.items():
-        if not route.model:
+        if not route.example:
             _add_reading(app, name, route, workers)
     _add_rest(app)
     app.mount("/page", StaticFiles(directory=PAGE), name="page")
     return app
 
 
-def _add_call(app: FastAPI, name: str, route: Route, workers: Pool) -> None:
+def _add_call(app: FastAPI, call: Call, route: Route, workers: Pool) -> None:
+    name = call.name
+
     async def endpoint(request: Any, http: Request) -> Response:
         given = request.model_dump(exclude_unset=True)
         if route.is_closed_form(given):
             return Json(answer(name, given))
         return Json(await workers.call(name, given, http.is_disconnected))
 
-    endpoint.__annotations__["request"] = request_model(route)
+    endpoint.__annotations__["request"] = request_model(name, route)
     model = Answer if route.stated else Record
-    app.post(f"/v1/{name}", response_model=model, responses=REFUSALS, summary=route.title, operation_id=name)(endpoint)
+    title = call.summary[:1].upper() + call.summary[1:]
+    app.post(f"/v1/{name}", response_model=model, responses=REFUSALS, summary=title, operation_id=name)(endpoint)
 
 
 def _add_reading(app: FastAPI, name: str, route: Route, workers: Pool) -> None:

@@ -10,33 +10,39 @@ import pytest
 import ratedist
 from ratedist import calls
 from ratedist.calls import all_calls, call_of
-from ratedist.calls.shared import CLUSTER_PARTS
+from ratedist.calls.arguments import workers
 from ratedist.interfaces.cli import main
 from ratedist.interfaces.http.app import create_app
 from ratedist.interfaces.http.worker import Pool
 
-DOUBLE = """
-from ratedist.calls.call import REQUIRED, Argument, Call, Command, Number, Route
+DOUBLE = '''
+from __future__ import annotations
+
+from ratedist.calls.call import Call, Command, Route
+from ratedist.numbers import Number
 
 
-def double(*, d, times=2):
+def double(*, d: Number, times: Number = 2):
+    """Return a number several times.
+
+    Parameters
+    ----------
+    d : array_like
+        The number.  Nothing of this sentence is in the help.
+    times : array_like, optional
+        How often.
+    """
     return {"product": float(d) * float(times)}
 
 
-ARGUMENTS = (Argument("d", Number(), REQUIRED), Argument("times", Number(), 2, help="how often"))
 CALL = Call(
     name="double",
     summary="a number several times",
     function=double,
-    command=Command(
-        arguments=ARGUMENTS, examples=("--d 3",), run=double, show=lambda result: f"product {result['product']:g}"
-    ),
-    route=Route(
-        arguments=ARGUMENTS, run=double, about="A number.", model="Double", title="A number several times",
-        example={"d": 3}, stated=False, is_closed_form=lambda request: True,
-    ),
+    command=Command(examples=("--d 3",), show=lambda result: f"product {result['product']:g}"),
+    route=Route(about="A number.", example={"d": 3}, stated=False, is_closed_form=lambda request: True),
 )
-"""
+'''
 
 
 class NoWorkers(Pool):
@@ -87,6 +93,10 @@ def test_one_file_adds_a_command(capsys):
     with pytest.raises(SystemExit):
         main(["--help"])
     assert "a number several times" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["double", "--help"])
+    assert "how often (default: 2)" in (said := capsys.readouterr().out)
+    assert "Nothing" not in said
     with pytest.raises(SystemExit) as done:
         main(["double"])
     assert done.value.code == 2
@@ -99,7 +109,9 @@ def test_one_file_adds_a_route():
     assert ask(app, "POST", "/v1/double", {"times": 3})[0] == 422
     described = ask(app, "GET", "/openapi.json")[1]
     assert described["paths"]["/v1/double"]["post"]["summary"] == "A number several times"
-    assert described["components"]["schemas"]["Double"]["required"] == ["d"]
+    schema = described["components"]["schemas"]["Double"]
+    assert schema["required"] == ["d"]
+    assert schema["properties"]["times"]["description"] == "how often"
 
 
 @pytest.mark.usefixtures("with_double")
@@ -131,7 +143,7 @@ def test_arguments_of_a_command_are_those_of_its_examples(name):
     """Every option that an example uses is one of the record's, or a symbol of a theorem."""
     command = all_calls()[name].command
     names = {argument.name for argument in command.arguments}
-    cluster = {part.name for part in CLUSTER_PARTS} if "cluster" in names else set()
+    cluster = {part.name for part in workers().parts} if "cluster" in names else set()
     for example in command.examples:
         options = {word[2:].replace("-", "_") for word in shlex.split(example) if word.startswith("--")} - {"json"}
         assert command.takes_symbols or options <= names | cluster

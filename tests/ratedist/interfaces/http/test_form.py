@@ -9,10 +9,10 @@ pytest.importorskip("fastapi")
 
 import ratedist as rd
 from ratedist.calls import all_calls
-from ratedist.calls.call import REQUIRED, Argument, Control, Text
-from ratedist.calls.shared import CLUSTER_PARTS, CODEC_PARTS, STEP_TIMES
+from ratedist.calls.arguments import REQUIRED, STEP_TIMES, Argument, Control, Text, coding_seconds, workers
 from ratedist.cluster.cluster import RANDOM_SHARE
 from ratedist.interfaces.http import app as form
+from ratedist.numbers import text_of
 
 
 class Fields(HTMLParser):
@@ -49,7 +49,7 @@ class Fields(HTMLParser):
 LEFT_OUT = {"gpus_per_node", "backward_share", "of_lengths"}
 
 
-@pytest.mark.parametrize(("parts", "record"), [(CLUSTER_PARTS, rd.Cluster), (CODEC_PARTS, rd.Codec)])
+@pytest.mark.parametrize(("parts", "record"), [(workers().parts, rd.Cluster), (coding_seconds().parts, rd.Codec)])
 def test_parts_have_the_names_and_defaults_of_their_record(parts, record):
     fields = [f for f in dataclasses.fields(record) if f.name not in {"source"} | LEFT_OUT]
     stated = {f.name: REQUIRED if f.name == "workers" else f.default for f in fields}
@@ -83,8 +83,8 @@ def test_a_slot_without_a_field_and_a_field_without_a_slot_are_refused(tmp_path,
 
 @pytest.mark.parametrize("value", [1e10, 5e-5, 0.08, 16, 25600000, 8.5e-9, -0.01, 1.23456789, 1 / 3])
 def test_numbers_are_written_as_one_types_them_and_read_back(value):
-    assert float(form.text_of(value)) == value
-    assert "+" not in form.text_of(value)
+    assert float(text_of(value)) == value
+    assert "+" not in text_of(value)
 
 
 def test_what_is_shown_cannot_leave_its_place():

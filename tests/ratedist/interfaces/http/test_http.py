@@ -15,7 +15,7 @@ from ratedist.interfaces.http.app import MOST_BYTES, MOST_ELEMENTS
 from ratedist.records import to_json
 
 ROUTES = {name: call.route for name, call in all_calls().items() if call.route is not None}
-POSTS = {name: route for name, route in ROUTES.items() if route.model}
+POSTS = {name: route for name, route in ROUTES.items() if route.example}
 
 CLUSTER = {"workers": 16, "step_s": 0.08}
 PLAN = {"d": 10, "cluster": CLUSTER, "operators": ["identity"], "target": 0.1}
