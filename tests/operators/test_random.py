@@ -1,5 +1,7 @@
 """The counter stream: published answers, three equal implementations, addresses, uniformity, no side effects."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -94,3 +96,15 @@ def test_supplied_words_end_with_their_block():
     with words_from(lambda key, n, start: np.full(n, start, np.uint32)):
         assert bits32(Key(1), 3, start=7).tolist() == [7, 7, 7]
     assert bits32(Key(1), 3).tolist() == bits32_numpy(Key(1), 3).tolist()
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 1000])
+def test_normal_numbers_are_those_of_box_and_muller(n):
+    pairs = (n + 1) // 2
+    u = [(int(word) + 0.5) / 2**32 for word in bits32(Key(3), 2 * pairs)]
+    plain = [
+        math.sqrt(-2 * math.log(radius)) * turn(2 * math.pi * angle)
+        for turn in (math.cos, math.sin)
+        for radius, angle in zip(u[:pairs], u[pairs:], strict=True)
+    ]
+    np.testing.assert_allclose(normal(Key(3), n), plain[:n], rtol=1e-13, atol=1e-13)

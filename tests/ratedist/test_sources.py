@@ -5,10 +5,19 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import scipy.stats
 from scipy.integrate import quad
 
 from bounds import limits
-from ratedist.sources import BernoulliGaussian, Empirical, Gaussian, GeneralisedGaussian, Laplace, Student
+from ratedist.sources import (
+    BernoulliGaussian,
+    Empirical,
+    Gaussian,
+    GeneralisedGaussian,
+    Laplace,
+    Student,
+    empirical,
+)
 
 SMOOTH = [
     Gaussian(),
@@ -142,6 +151,16 @@ def test_entropy_interval_covers_the_law_behind_the_entries():
     interval = source.entropy_interval(np.random.default_rng(0))
     assert interval.lo - 0.02 <= Gaussian().entropy_bits <= interval.hi + 0.02
     assert interval.hi - interval.lo < 0.2
+
+
+@pytest.mark.parametrize("level", [1e-3, 0.05, 0.5])
+def test_entropy_interval_is_students_of_the_blocks(level):
+    source = Empirical(np.random.default_rng(12).standard_normal(4000))
+    interval = source.entropy_interval(np.random.default_rng(0), level)
+    blocks = np.array_split(np.random.default_rng(0).permutation(source.values), empirical.BLOCKS)
+    each = [empirical._spacing_entropy_bits(np.sort(block)) for block in blocks]
+    law = scipy.stats.t(df=len(each) - 1, loc=np.mean(each), scale=scipy.stats.sem(each))
+    assert (interval.lo, interval.hi) == pytest.approx(law.interval(1 - level))
 
 
 @pytest.mark.parametrize("bad", [[], [0.0, 0.0], [1.0, math.nan], [math.inf]])

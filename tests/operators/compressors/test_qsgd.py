@@ -141,6 +141,21 @@ def test_no_vector_exceeds_the_claim(s, x):
     assert operator.claim_at(np.array(x)).omega <= operator.claim(len(x)).omega + 1e-12
 
 
+@pytest.mark.parametrize("d", [1, 2, 7, 100])
+@pytest.mark.parametrize("s", [1, 2, 5])
+def test_claim_of_the_largest_magnitude_is_reached_at_the_witness_and_nowhere_exceeded(s, d):
+    operator, draw = QSGD(s, norm="max"), np.random.default_rng(s)
+    omega = operator.claim(d).omega
+
+    def variance(x):
+        unit = np.max(np.abs(x)) / s
+        above = np.abs(x) / unit % 1
+        return float((above * (1 - above)).sum() * unit**2 / (x @ x))
+
+    assert variance(operator.witness(d)) == pytest.approx(omega, abs=1e-14)
+    assert max(variance(np.append(1.0, draw.random(d - 1) ** 3)) for _ in range(1000)) <= omega + 1e-14
+
+
 @pytest.mark.parametrize("s", [1, 2, 3, 5])
 def test_a_fine_grid_of_directions_finds_the_claim_in_the_plane(s):
     angles = np.linspace(0, np.pi / 4, 20_001)

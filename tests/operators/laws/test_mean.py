@@ -10,6 +10,7 @@ import operators
 from bounds import theorems
 from bounds.claims import ConservedMean, Unbiased, UnbiasedMean
 from operators.laws import Budget, Outcome, check_mean
+from operators.laws.exchange.groups import Group
 
 from . import wrong_exchanges
 from .wrong_exchanges import FORGETFUL, LISTED, MORE, QSGD, M, honest
@@ -179,3 +180,9 @@ def test_joint_claims_refuse_what_is_no_factor(value):
 def test_at_least_thirteen_mistakes_are_tried():
     assert len({w.name for w in (*LISTED, *MORE)} | {c.__name__ for c in FORGETFUL}) >= 13
     assert isinstance(wrong_exchanges.honest.plain([torch.ones(1)]), torch.Tensor)
+
+
+def test_the_second_moment_is_that_of_the_claim_over_the_squared_length_of_the_mean():
+    vectors = np.array([[3.0, 0.0], [1.0, 2.0]], np.float32)  # mean (2, 1), squares 9 and 5
+    group = Group("by hand", np.array([2.0, 1.0], np.float32), vectors)
+    assert group.second_moment(UnbiasedMean(of_squares=0.5, of_mean=3.0)) == pytest.approx((0.5 * 7 + 3 * 5) / 5)

@@ -229,6 +229,14 @@ def test_a_plan_takes_given_codecs_and_a_sign_of_a_huge_model(server):
     assert json.loads(body)["ranking"][0]["feasible"]
 
 
+def test_a_plan_ends_at_10_to_the_12_parameters():
+    plan = all_calls()["plan"].route
+    asked = {"cluster": {"workers": 2}, "operators": ["identity"], "target": 0.1, "codec": "free"}
+    assert plan.answer(asked | {"d": 10**12}).ranking[0].feasible
+    with pytest.raises(ValueError, match="over HTTP"):
+        plan.answer(asked | {"d": 10**12 + 1})
+
+
 def test_what_is_summed_on_the_way_is_planned_and_priced_by_name(server):
     name = "shared_scale:word_bits=12,block=256"
     asked = {"d": 10**6, "operators": [name, "identity", "sign_vote"], "target": 0.1, "codec": "free"}
