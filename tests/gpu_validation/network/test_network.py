@@ -195,14 +195,16 @@ def test_jitter_delays_within_its_range_and_keeps_the_order(some_method, in_port
         with udp(awaited=True) as sock:
             return [(int.from_bytes(sock.recv(16)), clock()) for _ in range(count)]
 
-    with Network(2, delay_s=delay_s, jitter_s=jitter_s, methods=(some_method,)) as network:
-        sent, received = in_ports(network, send, receive)
-
-    delays = [arrival - sent[number] for number, arrival in received]
-    assert [number for number, _ in received] == list(range(count))
-    assert min(delays) >= delay_s
-    assert sorted(delays)[count // 2] <= delay_s + jitter_s  # one half at least; a busy machine may hold up single ones
-    assert max(delays) - min(delays) > jitter_s / 2  # P(all 100 draws in half the range) < 1e-28
+    for _ in range(10):  # a busy machine may hold up half of the packets of a try
+        with Network(2, delay_s=delay_s, jitter_s=jitter_s, methods=(some_method,)) as network:
+            sent, received = in_ports(network, send, receive)
+        delays = [arrival - sent[number] for number, arrival in received]
+        assert [number for number, _ in received] == list(range(count))
+        assert min(delays) >= delay_s
+        assert max(delays) - min(delays) > jitter_s / 2  # P(all 100 draws in half the range) < 1e-28
+        if sorted(delays)[count // 2] <= delay_s + jitter_s:
+            return
+    pytest.fail(f"packets are late by more than {jitter_s} s in ten tries")
 
 
 @pytest.mark.parametrize("delay_s", [0.0, 1e-3])
