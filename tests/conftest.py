@@ -24,8 +24,15 @@ from hypothesis import HealthCheck, settings
 sys.path.insert(0, str(Path(__file__).parent))
 import tiers
 
-# A fork that collected a process group of this process would wait for threads that it does not have.
-os.register_at_fork(before=gc.freeze, after_in_parent=gc.unfreeze)
+
+def keep_garbage_of_the_parent():
+    """A fork that collected a process group of this process would wait for threads that it does not have."""
+    gc.freeze()
+    gc.enable()
+
+
+os.register_at_fork(before=gc.disable, after_in_parent=gc.enable, after_in_child=keep_garbage_of_the_parent)
+gc.disable()  # until the tests are collected: half of that time went into looking for garbage among them
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started with & by a shell: what tests start would ignore Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -128,6 +135,12 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [item for item in items if item.nodeid in chosen]
     tests = Counter(map(file_of, items))
     items.sort(key=lambda item: (file_of(item) not in FIRST, -tests[file_of(item)], file_of(item)))
+
+
+def pytest_collection_finish():
+    """Look for garbage again, but not among what was imported and collected."""
+    gc.freeze()
+    gc.enable()
 
 
 def scope_of(nodeid):

@@ -142,3 +142,15 @@ def test_measured_cases_become_a_table(tmp_path, monkeypatch):
     found = tiers.durations()
     assert found == {"t/a.py::w": 4.0, "t/a.py::y": 2.0, "t/b.py::x[1]": 0.5}
     assert all(one <= other for one, other in pairwise(found))
+
+
+def test_processor_seconds_are_those_of_all_processes_below():
+    spin = "import time; end = time.process_time() + {}\nwhile time.process_time() < end: pass"
+    inner = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {spin.format(0.5)!r}])"
+    before = tiers.processor_seconds()
+    subprocess.run([sys.executable, "-c", inner], check=True)
+    with subprocess.Popen([sys.executable, "-c", spin.format(0.5) + "\ninput()"], stdin=subprocess.PIPE) as running:
+        while tiers.processor_seconds(running.pid) < 0.4:
+            pass
+        assert tiers.processor_seconds() - before > 0.8
+        running.communicate(b"\n")

@@ -6,7 +6,9 @@ Nightly (``make test-nightly``): the cases not drawn, tests marked ``slow``, and
 ``--tier rest`` is full without quick.  Full and nightly at one commit are everything.
 
 ``durations.json`` holds the processor seconds of the slower cases, processes that they start included.
-``CPU_OUT=file pytest ...`` appends a line for every case; ``python tests/tiers.py file`` writes ``durations.json``.
+``CPU_OUT=file pytest ...`` appends a line for every case; ``python tests/tiers.py file ...`` writes ``durations.json``.
+What several cases share is paid by the first of them: measure all cases first, then the quick tier until it has few
+slow ones, and give the files of all these runs.
 """
 
 from __future__ import annotations
@@ -189,13 +191,13 @@ def may_have_rest(path: Path) -> bool:
 def processor_seconds(root: int | None = None) -> float:
     """Processor time of a process (this one by default), of all below it, and of those that they have waited for."""
     below, used = defaultdict(list), {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
+    for process in map(int, filter(str.isdecimal, os.listdir("/proc"))):
         try:
-            fields = stat.read_text().rpartition(")")[2].split()  # from "state" on: proc(5)
+            fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()  # from "state" on: proc(5)
         except (FileNotFoundError, ProcessLookupError):  # it has ended
             continue
-        below[int(fields[1])].append(int(stat.parent.name))
-        used[int(stat.parent.name)] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+        below[int(fields[1])].append(process)
+        used[process] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
     total, queue = 0.0, [root or os.getpid()]
     while queue:
         process = queue.pop()
@@ -226,19 +228,22 @@ def clock() -> Clock | None:
     return Clock(os.environ["CPU_OUT"]) if "CPU_OUT" in os.environ else None
 
 
-def main(path: str) -> None:
-    """Renew ``durations.json`` by the lines of a clock; what they lack stays if its file does."""
+def main(*paths: str) -> None:
+    """Renew ``durations.json`` by the longest times of clocks; what they lack stays if its file does."""
+    used: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for nodeid, seconds, passed in (json.loads(line) for path in paths for line in Path(path).read_text().splitlines()):
+        file, _, case = nodeid.partition("::")  # more was used before, by a process that ended here
+        used[file][case] = max(used[file][case], round(min(seconds, CORES * passed), 1))
     table = {file: cases for file, cases in json.loads(DURATIONS.read_text()).items() if (ROOT / file).exists()}
-    for line in Path(path).read_text().splitlines():
-        nodeid, used, passed = json.loads(line)
-        seconds = min(used, CORES * passed)  # more was used before, by a process that ended here
-        file, _, case = nodeid.partition("::")
-        table.setdefault(file, {}).pop(case, None)
-        if seconds > FAST_S:
-            table[file][case] = round(seconds, 1)
-    text = {file: dict(sorted(cases.items())) for file, cases in sorted(table.items()) if cases}
-    DURATIONS.write_text(json.dumps(text, indent=0, ensure_ascii=False) + "\n")
+    table = {file: table.get(file, {}) | used.get(file, {}) for file in sorted(table.keys() | used)}
+    text = {
+        file: {case: seconds for case, seconds in sorted(cases.items()) if seconds > FAST_S}
+        for file, cases in table.items()
+    }
+    DURATIONS.write_text(
+        json.dumps({f: cases for f, cases in text.items() if cases}, indent=0, ensure_ascii=False) + "\n"
+    )
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])
