@@ -224,15 +224,15 @@ def described(documented: Any) -> dict[str, str]:
     documented : callable or type
         With a docstring in the style of numpy.
     """
-    found = {}
+    phrases = {}
     parts = SECTION.split(inspect.cleandoc(documented.__doc__ or ""))
     for title, text in zip(parts[1::2], parts[2::2], strict=True):
         if title == "Parameters":
             for name, kind, words in ENTRY.findall(text.strip("\n") + "\n"):
                 sentence = SENTENCE.match(" ".join(words.split()))
                 phrase = _phrase(sentence[1] if sentence else " ".join(words.split()))
-                found[name.strip("*")] = phrase + _listed(re.findall(r'"(\w+)"', kind))
-    return found
+                phrases[name.strip("*")] = phrase + _listed(re.findall(r'"(\w+)"', kind))
+    return phrases
 
 
 def _phrase(sentence: str) -> str:
@@ -346,14 +346,14 @@ def arguments_of(
     rest : callable or None, optional
         The function that takes what ``function`` has ** for.
     """
-    own = inspect.signature(function).parameters
+    taken = inspect.signature(function).parameters
     further = {}
-    if rest is not None and any(each.kind is each.VAR_KEYWORD for each in own.values()):
+    if rest is not None and any(each.kind is each.VAR_KEYWORD for each in taken.values()):
         further = dict(inspect.signature(rest).parameters)
-    stated = {name: each for name, each in own.items() if name not in further and name != "self"}
-    stated |= {name: own.get(name, each) for name, each in further.items()}
+    stated = {name: each for name, each in taken.items() if name not in further and name != "self"}
+    stated |= {name: taken.get(name, each) for name, each in further.items()}
     stated = {name: each for name, each in stated.items() if each.kind is not each.VAR_KEYWORD}
-    found = []
+    arguments = []
     for name, parameter in stated.items():
         kind = kinds[name] if name in kinds else kind_of(parameter.annotation)
         if kind is None:
@@ -365,8 +365,8 @@ def arguments_of(
         positional &= function.__name__ != "__init__"
         if isinstance(kind, Sought):
             default = None
-        found.append(Argument(name, kind, default, words.get(name, ""), positional, controls.get(name)))
-    return tuple(found)
+        arguments.append(Argument(name, kind, default, words.get(name, ""), positional, controls.get(name)))
+    return tuple(arguments)
 
 
 STEP_TIMES = (

@@ -1,5 +1,6 @@
 """The random numbers of torch, numpy and Python's random are found, chosen and put back."""
 
+import gc
 import os
 import random
 import subprocess
@@ -61,6 +62,14 @@ COINS = {  # x -> 2 x or 0, each coordinate by a fair coin of its own
 def subject_of(name):
     from_torch = list(COINS).index(name) < list(COINS).index("numpy.random")
     return Subject(COINS[name], array="torch" if from_torch else "numpy")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def objects_of_this_file_are_found():
+    """Generators are looked for among the objects that can be garbage, where those of collected files are not."""
+    gc.unfreeze()
+    yield
+    gc.freeze()
 
 
 @pytest.mark.every(3)
