@@ -32,7 +32,7 @@ def keep_garbage_of_the_parent():
 
 
 os.register_at_fork(before=gc.disable, after_in_parent=gc.enable, after_in_child=keep_garbage_of_the_parent)
-gc.disable()  # until the tests are collected: half of that time went into looking for garbage among them
+gc.disable()  # until the tests are collected: looking for garbage took half of that time
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started with & by a shell: what tests start would ignore Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -10,7 +10,6 @@ from functools import cache
 from typing import Any
 
 REQUIRED: Any = object()  # the default of an argument that must be given
-MOST_BYTES = 1 << 16  # of a request
 
 
 class _Absent:
@@ -246,58 +245,6 @@ def _listed(choices: list[str]) -> str:
     return f": {', '.join(choices[:-1])} or {choices[-1]}" if len(choices) > 1 else ""
 
 
-@cache
-def workers() -> Workers:
-    """Return the parts of a cluster that an interface takes."""
-    from ..cluster.cluster import Cluster
-
-    kinds = dict.fromkeys(("workers", "nodes", "sums_at_once"), Number()) | {
-        **dict.fromkeys(("bandwidth_bit_per_s", "latency_s", "step_s"), Number()),
-        **dict.fromkeys(("compute", "topology"), Text(32)),
-        **dict.fromkeys(("gpus_per_node", "backward_share")),
-    }
-    parts = arguments_of(Cluster.__init__, described(Cluster), kinds, CLUSTER_CONTROLS)
-    return Workers(tuple(replace(part, default=REQUIRED) if part.name == "workers" else part for part in parts))
-
-
-@cache
-def coding_seconds() -> Coding:
-    """Return the parts of a codec that an interface takes."""
-    from ..cluster.codec import Codec
-
-    kinds = dict.fromkeys(("encode_s_per_coordinate", "decode_s_per_coordinate"), Number()) | dict.fromkeys(
-        ("source", "of_lengths")
-    )
-    return Coding(arguments_of(Codec.__init__, described(Codec), kinds, CODEC_CONTROLS))
-
-
-SINGLE: dict[str, Callable[[], Kind]] = {  # by a name in the annotation, the first that stands in it
-    "Mapping": Point,
-    "Cluster": workers,
-    "Pilot": Measured,
-    "Codecs": coding_seconds,
-    "Operator": Specification,
-    "Compressor": Specification,
-    "Vector": Coordinates,
-    "Link": Text,
-    "OuterStep": Text,
-    "Numbers": Numbers,
-    "Uncertains": Numbers,
-    "Number": Number,
-    "Uncertain": Number,
-    "Curvature": Text,
-    "Literal": Text,
-    "Way": Text,
-    "Merge": Text,
-    "Exchange": Text,
-    "str": Text,
-    "bool": Flag,
-    "int": Whole,
-    "float": Real,
-}
-SEVERAL: dict[str, Callable[[], Kind]] = {"Operator": Specifications, "int": Numbers, "str": Names}
-
-
 def kind_of(annotation: str) -> Kind:
     """Return what an argument with this annotation holds.
 
@@ -362,12 +309,13 @@ def arguments_of(
         if default is parameter.empty or isinstance(kind, Workers):
             default = REQUIRED
         positional = parameter.kind is not parameter.KEYWORD_ONLY and not isinstance(kind, Workers)
-        positional &= function.__name__ != "__init__"
         if isinstance(kind, Sought):
             default = None
         arguments.append(Argument(name, kind, default, words.get(name, ""), positional, controls.get(name)))
     return tuple(arguments)
 
+
+# -- clusters and codecs -------------------------------------------------------------------------------
 
 STEP_TIMES = (
     ("exponential", "exponential (stragglers)"),
@@ -388,3 +336,58 @@ CODEC_CONTROLS = {
     "encode_s_per_coordinate": Control("Encoding a coordinate", unit="s", decades=(-12, -6)),
     "decode_s_per_coordinate": Control("Decoding a coordinate", unit="s", decades=(-12, -6)),
 }
+
+
+@cache
+def workers() -> Workers:
+    """Return the parts of a cluster that an interface takes."""
+    from ..cluster.cluster import Cluster
+
+    kinds = dict.fromkeys(("workers", "nodes", "sums_at_once"), Number()) | {
+        **dict.fromkeys(("bandwidth_bit_per_s", "latency_s", "step_s"), Number()),
+        **dict.fromkeys(("compute", "topology"), Text(32)),
+        **dict.fromkeys(("gpus_per_node", "backward_share")),
+    }
+    parts = arguments_of(Cluster.__init__, described(Cluster), kinds, CLUSTER_CONTROLS)
+    named = (replace(part, positional=False) for part in parts)
+    return Workers(tuple(replace(part, default=REQUIRED) if part.name == "workers" else part for part in named))
+
+
+@cache
+def coding_seconds() -> Coding:
+    """Return the parts of a codec that an interface takes."""
+    from ..cluster.codec import Codec
+
+    kinds = dict.fromkeys(("encode_s_per_coordinate", "decode_s_per_coordinate"), Number()) | dict.fromkeys(
+        ("source", "of_lengths")
+    )
+    return Coding(arguments_of(Codec.__init__, described(Codec), kinds, CODEC_CONTROLS))
+
+
+# -- what annotations hold -----------------------------------------------------------------------------
+
+SINGLE: dict[str, Callable[[], Kind]] = {  # by a name in the annotation, the first that stands in it
+    "Mapping": Point,
+    "Cluster": workers,
+    "Pilot": Measured,
+    "Codecs": coding_seconds,
+    "Operator": Specification,
+    "Compressor": Specification,
+    "Vector": Coordinates,
+    "Link": Text,
+    "OuterStep": Text,
+    "Numbers": Numbers,
+    "Uncertains": Numbers,
+    "Number": Number,
+    "Uncertain": Number,
+    "Curvature": Text,
+    "Literal": Text,
+    "Way": Text,
+    "Merge": Text,
+    "Exchange": Text,
+    "str": Text,
+    "bool": Flag,
+    "int": Whole,
+    "float": Real,
+}
+SEVERAL: dict[str, Callable[[], Kind]] = {"Operator": Specifications, "int": Numbers, "str": Names}

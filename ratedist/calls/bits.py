@@ -45,7 +45,7 @@ def bits_lower_bound(
     omega : array_like, optional
         Variance constant of an unbiased compressor: E C(x) = x and ``E|C(x) - x|^2 <= omega |x|^2``.
     alpha : array_like, optional
-        Contraction constant: ``E|C(x) - x|^2 <= alpha |x|^2``.  Exactly one of omega and alpha; arrays broadcast.
+        Contraction constant: ``E|C(x) - x|^2 <= alpha |x|^2``.  Give exactly one of omega and alpha; arrays broadcast.
 
     Raises
     ------

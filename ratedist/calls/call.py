@@ -4,28 +4,65 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-from .arguments import MOST_BYTES, Argument, Control, Kind, Measured, Workers, arguments_of, described
+from .arguments import Argument, Control, Kind, Measured, Workers, arguments_of, described
 
 if TYPE_CHECKING:
     from ..records import Answer
 
 
+MOST_BYTES = 1 << 16  # of a request
+
+
+def the_function(**_: Any) -> Any:
+    """Stand for the function of the call, which takes this place in the call's record."""
+    raise TypeError("a call needs a function, or a run of its own: name one of them")
+
+
 @dataclass(frozen=True, kw_only=True)
-class Command:
+class Interface:
+    """What the command line and HTTP have in common.
+
+    Parameters
+    ----------
+    run : callable, optional
+        From the arguments by keyword to a result; the call's function unless given.  What it takes with ** are the
+        arguments of that function.
+    kinds : mapping of str to Kind or None, optional
+        What arguments hold whose annotation does not say; None: the interface does not take it.
+    arguments : tuple of Argument, optional
+        Read from the signature and the docstring by the call.
+    """
+
+    run: Callable[..., Any] = the_function
+    kinds: Mapping[str, Kind | None] = field(default_factory=dict)
+    arguments: tuple[Argument, ...] = ()
+
+    def of(self, call: Call) -> Self:
+        """Return the interface with what runs it and its arguments; as it is, if it has them.
+
+        Parameters
+        ----------
+        call : Call
+            Whose function and fields of the page are taken.
+        """
+        if self.arguments:
+            return self
+        run = call.function if self.run is the_function and call.function else self.run
+        words = described(call.function or run) | described(run)
+        arguments = arguments_of(run, words, self.kinds, call.controls, call.function)
+        return replace(self, run=run, arguments=arguments)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command(Interface):
     """A call on the command line.
 
     Parameters
     ----------
     examples : tuple of str
         What may follow the name of the command; --help shows them, and the tests run them.
-    run : callable, optional
-        From the arguments by keyword to a result, if not the call's function; what it takes with ** are the function's.
-    kinds : mapping of str to Kind or None, optional
-        What arguments hold whose annotation does not say; None: the command does not take it.
-    arguments : tuple of Argument, optional
-        Filled in by the call.
     show : callable, optional
         From the result to an answer, a text that is printed as it is, or None.
     record : callable, optional
@@ -37,9 +74,6 @@ class Command:
     """
 
     examples: tuple[str, ...]
-    run: Callable[..., Any] | None = None
-    kinds: Mapping[str, Kind | None] = field(default_factory=dict)
-    arguments: tuple[Argument, ...] = ()
     show: Callable[[Any], Answer | str | None] = lambda result: result.answer()
     record: Callable[[Any], Any] = lambda result: result
     ok: Callable[[Any], bool] = lambda result: True
@@ -47,7 +81,7 @@ class Command:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Route:
+class Route(Interface):
     """A call over HTTP, at /v1/ and its name.
 
     Parameters
@@ -56,12 +90,6 @@ class Route:
         What a request says, in a sentence.
     example : mapping, optional
         A request; the tests send it.  Without one the call is read with GET.
-    run : callable, optional
-        From the arguments by keyword to a record, if not the call's function; what it takes with ** are the function's.
-    kinds : mapping of str to Kind or None, optional
-        What arguments hold whose annotation does not say; None: a request does not take it.
-    arguments : tuple of Argument, optional
-        Filled in by the call.
     stated : bool, optional
         Whether the answer is a number with its theorem.
     is_closed_form : callable, optional
@@ -72,16 +100,12 @@ class Route:
 
     about: str
     example: Mapping[str, Any] = field(default_factory=dict)
-    run: Callable[..., Any] | None = None
-    kinds: Mapping[str, Kind | None] = field(default_factory=dict)
-    arguments: tuple[Argument, ...] = ()
     stated: bool = True
     is_closed_form: Callable[[Mapping[str, Any]], bool] = lambda request: False
     most_bytes: int = MOST_BYTES
 
     def answer(self, request: Mapping[str, Any]) -> Any:
         """Return the record that answers a checked request."""
-        assert self.run is not None
         return self.run(**{name: self._argument(name, value) for name, value in request.items()})
 
     def _argument(self, name: str, value: Any) -> Any:
@@ -130,16 +154,6 @@ class Call:
     controls: Mapping[str, Control] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("command", "route"):
-            part = getattr(self, name)
-            if part is not None and not part.arguments:
-                object.__setattr__(self, name, self._complete(part))
-
-    def _complete(self, part: Any) -> Any:
-        """Return the command or the route with what runs it and its arguments."""
-        run = part.run or self.function
-        if run is None:
-            raise TypeError(f"a call needs a function, or a run; got neither in {self.name}: name one of them")
-        words = (described(self.function) if self.function else {}) | described(run)
-        rest = None if getattr(part, "takes_symbols", False) else self.function
-        return replace(part, run=run, arguments=arguments_of(run, words, part.kinds, self.controls, rest))
+        for name, interface in (("command", self.command), ("route", self.route)):
+            if interface is not None:
+                object.__setattr__(self, name, interface.of(self))

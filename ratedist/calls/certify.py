@@ -52,7 +52,7 @@ def certify(theorem: str, *, setting: Iterable[str] | None = None, **at: Any) ->
 
 
 def _run(theorem: str | None = None, *, list: bool = False, setting: Iterable[str] | None = None, **at: Any) -> Any:
-    """Return one value, or every theorem with its symbols.
+    """Return the value of a theorem, or a list of all theorems.
 
     Parameters
     ----------

@@ -67,14 +67,7 @@ def check(
         raise ValueError(f"{failure}: give an instance with encode and decode, or a function") from None
 
 
-def _run(
-    subject: str,
-    *,
-    budget: Literal["quick", "standard", "deep"] = "standard",
-    seed: int | None = None,
-    omega: float | None = None,
-    alpha: float | None = None,
-) -> Report:
+def _run(subject: str, *, omega: float | None = None, alpha: float | None = None, **given: Any) -> Report:
     """Judge what a text names, against a claim from the command line.
 
     Parameters
@@ -88,7 +81,7 @@ def _run(
     """
     from ..cluster.compressors import subject as subject_of
 
-    return check(subject_of(subject), claim=_claim(omega, alpha), budget=budget, seed=seed)
+    return check(subject_of(subject), claim=_claim(omega, alpha), **given)
 
 
 def _claim(omega: float | None, alpha: float | None) -> Claim | None:
@@ -159,6 +152,7 @@ CALL = Call(
     command=Command(
         examples=("scaled_sign --budget quick --seed 1", "my_compressor:halve --omega 0.1 --budget quick --seed 1"),
         run=_run,
+        kinds={"op": None, "claim": None},
         record=_record,
         show=_show,
         ok=lambda report: report.ok,

@@ -133,7 +133,8 @@ def error_bound(
         broadcast.
     curvature : array_like or str, optional
         What is known of F beyond smoothness: convex, or rho with every Hessian >= -rho; a lower error is then safe.  If
-        convex, local steps cost an eighth, with a compressor a quarter; rho <= L goes without a compressor.
+        convex, local steps cost an eighth, with a compressor a quarter.  A number rho is at most L, and is taken
+        without a compressor only.
 
     Raises
     ------

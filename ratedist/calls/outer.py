@@ -176,7 +176,7 @@ def outer(
     delay : array_like, optional
         Local steps done while an average travels, at most tau.
     merge : {"blocking", "overwrite", "delayed", "eager", "corrected"} or None, optional
-        What becomes of the steps made while an average travels.  None: "blocking" without delay, "corrected" with one.
+        Rule for an average that arrives late (blocking without delay, corrected with one, unless given).
     outer : str or OuterStep or None, optional
         A step to judge, rate:momentum such as 0.7:0.9, with Nesterov's momentum.
     workers : array_like, optional

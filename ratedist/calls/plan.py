@@ -92,10 +92,10 @@ def plan(
     cluster : Cluster
         Workers and links, such as ``pilot.cluster(workers=64)``.
     operators : iterable of str or Operator or Summed or None, optional
-        Compressors to rank, such as tcdq:omega=1, or shared_scale:12, summed on the way.  In Python also ``Operator``
-        instances; "shared_scale:12,block=256", "sign_vote" and "summed_powersgd:4" are summed on the way.  Unless
-        given, the plan chooses: "identity", and TCDQ at its best rates, gathered and in two shots with a rate for each
-        stage.  With a pilot, some that it has tried; unless given, all of them.
+        Compressors to rank, such as tcdq:omega=1, or shared_scale:12, summed on the way; unless given, identity and
+        TCDQ at its best rates.  In Python also ``Operator`` instances; "sign_vote" and "summed_powersgd:4" are summed
+        on the way too.  The best rates are sought for gathered messages, and for each of two shots.  With a pilot, some
+        that it has tried; unless given, all of them.
     target : array_like, optional
         Error to reach; either this or time_s.
     time_s : array_like, seconds, optional
@@ -274,12 +274,12 @@ def _way(exchange: Any) -> Way:
 
 
 def _run(
-    *, codec: list[str] | None = None, pilot: Pilot | str | None = None, cluster: Cluster, **given: Any
+    *, codec: list[str] | None = None, pilot: str | None = None, cluster: Cluster, **given: Any
 ) -> Ranking | PilotPlan:
     if pilot is None:
         return plan(codec=coding(codec), cluster=cluster, **given)
     _refuse_beside_a_pilot({"codec": codec})
-    return _by(pilot if isinstance(pilot, Pilot) else Pilot.read(pilot), cluster, **given)
+    return _by(Pilot.read(pilot), cluster, **given)
 
 
 def _by(pilot: Pilot, cluster: Cluster, **given: Any) -> PilotPlan:

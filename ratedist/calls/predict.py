@@ -50,13 +50,14 @@ def predict(
     parts : int, optional
         Fragments of the model, sent one after the other, every tau/parts steps, with overlap.
     in_flight : int or None, optional
-        Local steps made while a message travels, with overlap.  None: all tau/parts between two messages.
+        Local steps made while a message travels, with overlap; all tau/parts between two messages unless given.
     buckets : int, optional
         Messages of a gradient, all but the last sent during the backward pass, at tau = 1, without overlap.
     level : array_like, optional
         Confidence of the intervals, 0 < level < 1.
     steps : int or None, optional
-        Synchronous steps to the loss: what error feedback owes arrives late, once.  None leaves it out of the progress.
+        Synchronous steps to the loss, by which what error feedback owes is shared out; left out of the progress unless
+        given.
 
     Raises
     ------

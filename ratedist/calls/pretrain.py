@@ -238,7 +238,7 @@ def pretrain(
     tau : array_like, optional
         Local steps between two averages of the same parameter, a multiple of parts (H of DiLoCo).
     in_flight : array_like or None, optional
-        Steps made while a message travels, at most tau/parts.  None: all of them.
+        Steps made while a message travels, at most tau/parts; all of them unless given.
     parts : array_like, optional
         Fragments of the model, sent one after the other (Streaming DiLoCo).
     bits_per_value : array_like, bits, optional

@@ -9,7 +9,8 @@ import numpy as np
 
 from ..cluster.travel import DENSE_BITS
 from ..numbers import read, refusal, whole
-from .arguments import MOST_BYTES, workers
+from .arguments import workers
+from .call import MOST_BYTES
 
 if TYPE_CHECKING:
     from ..cluster.cluster import Cluster

@@ -98,14 +98,14 @@ class Cluster:
     workers : int, optional
         Number of workers, >= 1.  With nodes and gpus_per_node it may be left out.
     bandwidth_bit_per_s : float, bit/s, optional
-        Bandwidth of one link in bit/s, > 0.  With nodes, of the link of a node, which its workers share.
+        Bandwidth of one link in bit/s, > 0.  With nodes it is that of the link of a node, which its workers share.
     latency_s : float, seconds, optional
-        Seconds of one hop besides its bytes, >= 0.  With nodes, of one hop between them.
+        Seconds of one hop besides its bytes, >= 0.  With nodes it is that of a hop between them.
     step_s : float, seconds, optional
         Mean seconds of one local step, > 0.
     compute : {"exponential", "constant", "half_exponential"} or StepTime, optional
         Law of the step times.  "exponential": every step independently; "half_exponential": half of the mean is fixed.
-        Any ``bounds.runtime.StepTime`` does too; its mean then replaces step_s.
+        A ``bounds.runtime.StepTime`` is taken too; its mean replaces step_s.
     topology : {"ring", "tree", "parameter_server"}, optional
         How the links are connected.  "ring" or "tree": all-reduce of messages that can be summed, all-gather of others;
         two shots step by step in a ring, and between all pairs at once in a tree of switches.  "parameter_server" is
@@ -114,7 +114,7 @@ class Cluster:
         Number of nodes of equally many workers, which share the link of their node.  None: every worker has its own
         link.
     gpus_per_node : int or None, optional
-        Workers of a node.  None: workers/nodes.
+        Workers of a node; workers/nodes unless given.
     inside : Link or str or None, optional
         Link of a worker inside its node: NAME,LATENCY_S or BIT_PER_S,LATENCY_S.
     between : Link or str or None, optional

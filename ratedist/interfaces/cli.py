@@ -39,7 +39,6 @@ def _carry_out(words: Sequence[str]) -> int:
     assert call is not None
     assert call.command is not None
     command = call.command
-    assert command.run is not None
     if rest and not command.takes_symbols:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     try:

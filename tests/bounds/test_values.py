@@ -29,7 +29,7 @@ def close(found, then):
 
 @pooled("bound", all_bounds().values(), ids=all_bounds())
 def test_values_and_conditions_are_those_recorded(bound):
-    assert bound.name in RECORDED, "write the record anew: python -m tests.bounds.values"
+    assert bound.name in RECORDED, "it is not in the record: run python -m tests.bounds.values"
     assert differing(bound, RECORDED[bound.name]) == []
 
 

@@ -1,6 +1,6 @@
 """Values of every bound and of both sides of its assumptions at three points, as they were when they were last checked.
 
-``python -m tests.bounds.values`` writes ``values.json`` anew, after a formula was changed on purpose.
+``python -m tests.bounds.values`` writes the record again.  Run it after a deliberate change of a formula.
 """
 
 from __future__ import annotations

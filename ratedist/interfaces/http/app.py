@@ -24,8 +24,8 @@ from starlette.exceptions import HTTPException
 
 from ...calls import all_calls
 from ...calls import arguments as kinds
-from ...calls.arguments import MOST_BYTES, REQUIRED, Argument
-from ...calls.call import Call, Route
+from ...calls.arguments import REQUIRED, Argument
+from ...calls.call import MOST_BYTES, Call, Route
 from ...cluster.links import LINE_RATES
 from ...numbers import text_of
 from ...pilots.pilot import recorded_pilot, recorded_pilots
@@ -62,7 +62,7 @@ def request_model(name: str, route: Route) -> type[BaseModel]:
 
 
 def _field(argument: Argument) -> tuple[Any, Any]:
-    """Return the type, and the default with what it is."""
+    """Return the type, and the default with its description."""
     taken = _type(argument.kind)
     if argument.default is REQUIRED:
         return taken, Field(description=argument.help)
@@ -423,9 +423,8 @@ def create_app(*, pool: Pool | None = None, hosts: Iterable[str] = ()) -> FastAP
     app = FastAPI(
         title="ratedist", version="1", description=DESCRIPTION, docs_url=None, redoc_url=None, lifespan=lifespan
     )
-    calls = {name: call for name, call in all_calls().items() if call.route is not None}
-    routes = {name: call.route for name, call in calls.items() if call.route is not None}
-    longest = {f"/v1/{name}": route.most_bytes for name, route in routes.items()}
+    routes = [(call, call.route) for call in all_calls().values() if call.route is not None]
+    longest = {f"/v1/{call.name}": route.most_bytes for call, route in routes}
     app.add_middleware(Limits, hosts=tuple(hosts), most_bytes=longest)
     app.add_exception_handler(HTTPException, _failed)
     app.add_exception_handler(RequestValidationError, _invalid)
@@ -434,12 +433,8 @@ def create_app(*, pool: Pool | None = None, hosts: Iterable[str] = ()) -> FastAP
     app.add_exception_handler(Fault, _faulty)
     app.add_exception_handler(Exception, _faulty)
 
-    for name, route in routes.items():
-        if route.example:
-            _add_call(app, calls[name], route, workers)
-    for name, route in routes.items():
-        if not route.example:
-            _add_reading(app, name, route, workers)
+    for call, route in routes:
+        (_add_call if route.example else _add_reading)(app, call, route, workers)
     _add_rest(app)
     app.mount("/page", StaticFiles(directory=PAGE), name="page")
     return app
@@ -460,8 +455,9 @@ def _add_call(app: FastAPI, call: Call, route: Route, workers: Pool) -> None:
     app.post(f"/v1/{name}", response_model=model, responses=REFUSALS, summary=title, operation_id=name)(endpoint)
 
 
-def _add_reading(app: FastAPI, name: str, route: Route, workers: Pool) -> None:
+def _add_reading(app: FastAPI, call: Call, route: Route, workers: Pool) -> None:
     """Add a call that is read with GET; its arguments are short texts of the query."""
+    name = call.name
 
     async def endpoint(http: Request, **given: str) -> Response:
         return Json(await workers.call(name, given, http.is_disconnected))
