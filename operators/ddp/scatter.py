@@ -102,7 +102,8 @@ class Scatter:
         others = [rank != self.rank for rank in range(self.size)]
         self._sizes = [(bits + 7) // 8 if other else 0 for bits, other in zip(self._bits, others, strict=True)]
         counts = [m.nbytes if other else 0 for m, other in zip(self._messages, others, strict=True)]
-        body = torch.cat([m.payload.to(self._device) for m, other in zip(self._messages, others, strict=True) if other])
+        payloads = [m.payload.to(self._device) for m, other in zip(self._messages, others, strict=True) if other]
+        body = torch.cat(payloads) if payloads else torch.empty(0, dtype=torch.uint8, device=self._device)
         self._received = torch.empty(sum(self._sizes), dtype=torch.uint8, device=self._device)
         self._work = dist.all_to_all_single(self._received, body, self._sizes, counts, group=self._group, async_op=True)
         self.payload_bytes += sum(counts)

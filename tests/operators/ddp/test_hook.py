@@ -356,6 +356,18 @@ def test_parameters_without_entries_are_passed_over(scope):
         assert steps == 2
 
 
+@pytest.mark.parametrize("settings", [{}, {"exchange": "two_shot"}], ids=["gather", "two shots"])
+@pytest.mark.parametrize("operator", [Identity(), QSGD(levels=32768)], ids=["fixed length", "variable length"])
+def test_one_rank_alone_keeps_its_gradients(operator, settings):
+    (report,) = reports(lambda place: exchange_gradients(place, operator, steps=2, **settings), processes=1)
+    gradients, (steps, _, payload_bytes, predicted_bytes) = report
+    for step, exchanged in enumerate(gradients):
+        for name, values in plain(wanted(0, step)).items():
+            error = np.linalg.norm(exchanged[name] - values)
+            assert error <= 1e-2 * np.linalg.norm(values) * (operator != Identity())
+    assert (steps, payload_bytes) == (2, predicted_bytes)
+
+
 def test_accumulated_gradients_are_compressed_once():
     def work(place):
         model = DistributedDataParallel(OddShapes())
