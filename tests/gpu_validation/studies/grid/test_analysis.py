@@ -214,3 +214,16 @@ def test_the_false_alarm_budget_is_split_over_the_sampled_comparisons():
     among = {r.quantity: r for r in compare([record] * 50, false_alarm=BUDGET)}
 
     assert among["distortion, mean"].interval[0] < alone["distortion, mean"].interval[0]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"), [(1.0, 1.0, "HOLDS"), (1.0, 1.1, "VIOLATED"), (0.9, 1.0, "VIOLATED")]
+)
+def test_where_nothing_is_random_every_seed_must_have_the_number_of_the_law(low, high, verdict):
+    one = {"hessians": [[[1.0]], [[1.0]]], "centres": [[1.0], [1.0]]}  # F(x) = (x - 1)^2 / 2 at both workers
+    setting = {"workload": "heterogeneous", "problem": one, "processes": 2, "tau": 2, "steps": 4}
+    number = sum(0.95 ** (2 * k) for k in range(4)) / 4  # a step takes eta = 0.05 of the way; mean of squared gradients
+    measured = (low * number,) * 100 + (high * number,) * 100
+    judged = rows(training(compression(constant=0.0), gradient_norm2=measured, **setting))
+
+    assert judged["squared gradient norm, average over steps|exact dynamics of different data"].verdict == verdict
