@@ -1,6 +1,7 @@
 """Rows of studies: exact intervals for shares, the verdict that follows from each side, facts without chance."""
 
 import pytest
+from scipy.stats import binomtest
 
 from gpu_validation.verdicts.comparisons import exact_row, mean_row, out_of_scope, share_row, unjudged_row
 from gpu_validation.verdicts.verdict import Evidence, Verdict
@@ -33,6 +34,13 @@ def test_an_equality_needs_an_interval_within_its_margin(trials, margin, verdict
 
     assert row.verdict is verdict
     assert row.reason.startswith("not contradicted, not shown") == (verdict is Verdict.INCONCLUSIVE)
+
+
+@pytest.mark.parametrize(("side", "end", "alternative"), [("upper", 0, "greater"), ("lower", 1, "less")])
+def test_the_end_that_may_accuse_is_the_one_sided_end_at_the_level(side, end, alternative):
+    one_sided = binomtest(50, 100, alternative=alternative).proportion_ci(confidence_level=0.99, method="exact")
+
+    assert share_row(50, 100, 0.5, side, level=0.01, **ABOUT).interval[end] == pytest.approx(one_sided[end], rel=1e-9)
 
 
 def test_mean_row_uses_its_level():

@@ -27,6 +27,7 @@ from gpu_validation.studies.overlap.problems import (
     runtime,
 )
 from gpu_validation.studies.overlap.quadratics import round_s
+from gpu_validation.studies.overlap.study import _until
 from gpu_validation.verdicts.verdict import Verdict
 
 pytestmark = pytest.mark.timeout(400)
@@ -79,6 +80,14 @@ def test_a_round_costs_what_the_runtime_model_says():
 
 def test_floors_are_those_of_the_problems():
     assert SOFTMAX.workload.optimum().value == pytest.approx(SOFTMAX.floor, abs=1e-5)
+
+
+def test_a_run_ends_at_the_target_or_long_after_another_was_there():
+    until, falls, stays = _until(0.5, patience=3), [1.0, 0.6, 0.1, 0.1], [1.0] * 9
+
+    assert not until(range(2), falls[:2])
+    assert until(range(4), falls)  # between seconds 1 and 3
+    assert [until(range(n), stays[:n]) for n in (3, 4, 9)] == [False, False, True]
 
 
 # -- records made by hand ----------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from gpu_validation.workloads.data import SyntheticImages
+from gpu_validation.workloads.data import SyntheticImages, synthetic_images
 from gpu_validation.workloads.models import initialised
 from operators import Key
 from operators.random import uniform
@@ -39,6 +39,13 @@ def test_an_image_does_not_depend_on_how_many_there_are():
 
     assert torch.equal(more.train.inputs[:60], SMALL.read().train.inputs)
     assert torch.equal(more.held_out.inputs[:30], SMALL.read().held_out.inputs)
+
+
+def test_images_do_not_depend_on_how_many_are_drawn_at_once(monkeypatch):
+    together = SMALL.read()
+    monkeypatch.setattr(synthetic_images, "CHUNK", 16)
+
+    assert SMALL.read().sha256 == together.sha256
 
 
 def test_training_and_held_out_images_differ():
