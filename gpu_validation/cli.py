@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 from bounds.completion import PrintCompletion
 from bounds.spelling import real_number, whole_number
 from ratedist.interfaces.commands import AddedCommand, OneLineParser
-from ratedist.interfaces.exit_status import statuses_text
+from ratedist.interfaces.exit_status import CRASHED, FILES, OK, USAGE, statuses_text
 
 from .engines.names import ENGINES
-from .records.exit_status import CRASHED, FILES, USAGE, Terminated, UsageError, ending
+from .records.exit_status import Terminated, UsageError, ending
 from .telemetry.command import add_arguments, attach
 
 if TYPE_CHECKING:
@@ -285,7 +285,7 @@ def _show(program: str, console: Console, preset: Study, outcome: StudyOutcome) 
     from rich.console import Console
     from rich.markup import escape
 
-    from .records.exit_status import OK, REPORT, SUMMARY
+    from .records.exit_status import REPORT, SUMMARY
     from .reporting.console import MEANING, headline
 
     console.print(preset.summary(outcome.records, outcome.comparisons))

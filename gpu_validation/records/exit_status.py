@@ -1,15 +1,6 @@
-"""What ends a run from outside or by wrong use, with its exit status, and the names of its files."""
+"""Names of a run's files, and what ends a run by wrong use or from outside."""
 
-from ratedist.interfaces.exit_status import CRASHED as CRASHED
-from ratedist.interfaces.exit_status import FAILED as FAILED
-from ratedist.interfaces.exit_status import FILES as FILES
-from ratedist.interfaces.exit_status import INTERRUPTED as INTERRUPTED
-from ratedist.interfaces.exit_status import OK as OK
-from ratedist.interfaces.exit_status import STATUSES as STATUSES
-from ratedist.interfaces.exit_status import TERMINATED as TERMINATED
-from ratedist.interfaces.exit_status import UNFINISHED as UNFINISHED
-from ratedist.interfaces.exit_status import USAGE as USAGE
-from ratedist.interfaces.exit_status import VIOLATED as VIOLATED
+from ratedist.interfaces.exit_status import INTERRUPTED, TERMINATED
 
 MEASUREMENTS, COMPARISONS = "measurements.jsonl", "comparisons.jsonl"
 REPORT, SUMMARY = "report.html", "summary.svg"

@@ -11,23 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bounds.frame import frame
+from ratedist.interfaces.exit_status import FAILED, OK, UNFINISHED, VIOLATED
 
 from ..distributed.launch import RunFailed, backend_for
 from ..distributed.position import unfinished_positions
 from ..engines.engine import Engine
 from ..records.environment import Environment
-from ..records.exit_status import (
-    COMPARISONS,
-    FAILED,
-    MEASUREMENTS,
-    OK,
-    REPORT,
-    SUMMARY,
-    UNFINISHED,
-    VIOLATED,
-    UsageError,
-    ending,
-)
+from ..records.exit_status import COMPARISONS, MEASUREMENTS, REPORT, SUMMARY, UsageError, ending
 from ..records.results_folder import claimed, set_aside
 from ..records.seeds import replay
 from ..records.storage import JsonLines, Record, read_lines, write_atomically

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bounds.spelling import real_number
+from ratedist.interfaces.exit_status import OK, VIOLATED
 
-from ..records.exit_status import OK, VIOLATED, UsageError
+from ..records.exit_status import UsageError
 
 if TYPE_CHECKING:
     from .attach import View

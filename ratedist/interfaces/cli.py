@@ -27,11 +27,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _carry_out(words: Sequence[str]) -> int:
-    from .commands import added_command
+    from .commands import UnusableCommandError, added_command
     from .parser import PROGRAM, build, build_added, keywords_of, named
 
     word = words[0] if words else ""
-    if named(word) is None and (added := added_command(word)) is not None:
+    try:
+        added = added_command(word) if named(word) is None else None
+    except UnusableCommandError as error:
+        return _said(word, str(error), USAGE)
+    if added is not None:
         return added.carry_out(build_added(word, added).parse_args(words), PROGRAM)
     parser = build(word)
     options, rest = parser.parse_known_args(words)

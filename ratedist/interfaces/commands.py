@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import NoReturn
 
 from .exit_status import USAGE
@@ -39,6 +39,10 @@ class AddedCommand:
     carry_out: Callable[[argparse.Namespace, str], int]
 
 
+class UnusableCommandError(ValueError):
+    """Raised for an entry point that cannot be imported or is no ``AddedCommand``."""
+
+
 def added_command(name: str) -> AddedCommand | None:
     """Return the added command of a name; None if there is none.
 
@@ -46,17 +50,37 @@ def added_command(name: str) -> AddedCommand | None:
     ----------
     name : str
         Word of the command line.
+
+    Raises
+    ------
+    UnusableCommandError
+        If the command of that name cannot be loaded.
     """
     point = next(iter(entry_points(group=GROUP, name=name)), None)
-    return None if point is None else _loaded(point.load(), name)
+    return None if point is None else _loaded(point)
 
 
 def added_commands() -> dict[str, AddedCommand]:
-    """Return all added commands by name, in the order in which their packages list them."""
-    return {point.name: _loaded(point.load(), point.name) for point in entry_points(group=GROUP)}
+    """Return all added commands by name, in the order in which their packages list them.
+
+    A command that cannot be loaded has the reason as its summary, and fails with it.
+    """
+    return {point.name: _loaded_or_refused(point) for point in entry_points(group=GROUP)}
 
 
-def _loaded(command: object, name: str) -> AddedCommand:
+def _loaded_or_refused(point: EntryPoint) -> AddedCommand:
+    try:
+        return _loaded(point)
+    except UnusableCommandError as error:
+        return AddedCommand(str(error).replace("%", "%%"), lambda parser: None, lambda options, program: USAGE)
+
+
+def _loaded(point: EntryPoint) -> AddedCommand:
+    try:
+        command = point.load()
+    except Exception as error:  # a package of others may raise anything while it is imported
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise UnusableCommandError(f"cannot be used: importing {point.value} raised {reason}") from error
     if not isinstance(command, AddedCommand):
-        raise TypeError(f"the entry point {name!r} of {GROUP} must be an AddedCommand; it is {command!r}")
+        raise UnusableCommandError(f"cannot be used: {point.value} must be an AddedCommand; got {command!r}")
     return command

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from gpu_validation.cli import main
-from gpu_validation.records.exit_status import OK, USAGE
+from ratedist.interfaces.exit_status import OK, USAGE
 
 pytestmark = pytest.mark.timeout(180)
 COMMAND = [sys.executable, "-m", "gpu_validation"]

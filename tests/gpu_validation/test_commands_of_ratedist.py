@@ -1,5 +1,7 @@
 """``ratedist`` has the commands of measurements beside the calculator, with one table of exit statuses."""
 
+from importlib import metadata
+
 import pytest
 
 from gpu_validation import cli as measurements
@@ -67,13 +69,39 @@ def test_the_calculator_does_not_import_measurements(monkeypatch, capsys):
     assert capsys.readouterr().out
 
 
-def test_an_entry_point_that_is_no_command_is_named(monkeypatch):
-    class Point:
-        name = "mine"
+@pytest.fixture(
+    params=[
+        ("no_such_module:COMMAND", "No module named 'no_such_module'"),
+        ("builtins:print", "must be an AddedCommand"),
+    ]
+)
+def unusable(request, monkeypatch):
+    """Register a command ``mine`` that cannot be used beside those of measurements; return what is said of it."""
+    value, reason = request.param
+    group = [metadata.EntryPoint("mine", value, commands.GROUP), *metadata.entry_points(group=commands.GROUP)]
+    monkeypatch.setattr(commands, "entry_points", lambda **by: metadata.EntryPoints(group).select(**by))
+    return value, reason
 
-        def load(self):
-            return print
 
-    monkeypatch.setattr(commands, "entry_points", lambda **_: [Point()])
-    with pytest.raises(TypeError, match=r"'mine' of ratedist\.commands must be an AddedCommand"):
-        commands.added_commands()
+def test_help_names_a_command_that_cannot_be_used_and_lists_the_others(unusable, capsys):
+    with pytest.raises(SystemExit) as end:
+        cli.main(["--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert end.value.code == 0
+    assert all(words in text for words in ("mine cannot be used: ", *unusable))
+    assert all(f" {name} {command.summary}" in text for name, command in measurements.COMMANDS.items())
+
+
+def test_a_command_that_cannot_be_used_ends_in_one_sentence(unusable, capsys):
+    assert cli.main(["mine", "--any", "1"]) == USAGE
+    out, err = capsys.readouterr()
+    assert not out
+    assert err.startswith("ratedist mine: cannot be used: ")
+    assert err.count("\n") == 1
+    assert all(words in err for words in unusable)
+
+
+def test_other_commands_work_beside_one_that_cannot_be_used(unusable, capsys):
+    assert cli.main(["studies"]) == 0
+    assert cli.main(["bits", "--d", "10", "--omega", "1"]) == 0
+    assert not capsys.readouterr().err

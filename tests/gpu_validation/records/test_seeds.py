@@ -6,7 +6,7 @@ import pytest
 
 from gpu_validation.cli import main
 from gpu_validation.records import seeds
-from gpu_validation.records.exit_status import MEASUREMENTS, REPORT, UNFINISHED, USAGE
+from gpu_validation.records.exit_status import MEASUREMENTS, REPORT
 from gpu_validation.records.storage import read_lines
 from gpu_validation.studies import Preset, all_presets
 from gpu_validation.studies.byzantine.study import PRESET as BYZANTINE
@@ -17,6 +17,7 @@ from gpu_validation.studies.record_file import StaleResultsError, stored_seed
 from gpu_validation.studies.smoke import PRESET as SMOKE
 from gpu_validation.studies.study import Study
 from operators import QSGD
+from ratedist.interfaces.exit_status import UNFINISHED, USAGE
 
 LIGHT = replace(GTOPK, seeds=(0, 1), d=200, rounds=3)
 

@@ -8,7 +8,7 @@ import pytest
 
 from bounds.runtime import Constant, ShiftedExponential
 from bounds.schedules import AdaComm
-from gpu_validation.records.exit_status import OK, REPORT
+from gpu_validation.records.exit_status import REPORT
 from gpu_validation.records.settings import settings
 from gpu_validation.studies.adacomm.analysis import groups, predicted_seconds, times_to_target
 from gpu_validation.studies.adacomm.problems import Course, Proof
@@ -16,6 +16,7 @@ from gpu_validation.studies.adacomm.study import PRESET, AdaCommStudy
 from gpu_validation.studies.carry_out import carry_out
 from gpu_validation.verdicts.verdict import Verdict
 from gpu_validation.workloads import SmallNetwork
+from ratedist.interfaces.exit_status import OK
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -6,13 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gpu_validation.records.exit_status import OK, REPORT
+from gpu_validation.records.exit_status import REPORT
 from gpu_validation.reporting.plotting import figure_html
 from gpu_validation.studies.auto_tau.analysis import CHARGED, DEFAULT, TUNED, cells, loss_after
 from gpu_validation.studies.auto_tau.problems import COURSES, DESIGN, HELD_OUT, PROBLEMS, theorem_2
 from gpu_validation.studies.auto_tau.study import PRESET
 from gpu_validation.studies.carry_out import carry_out
 from gpu_validation.verdicts.verdict import Verdict
+from ratedist.interfaces.exit_status import OK
 
 pytestmark = pytest.mark.timeout(170)
 

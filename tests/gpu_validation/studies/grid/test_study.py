@@ -9,22 +9,14 @@ import pytest
 
 from bounds.claims import Unbiased
 from gpu_validation.cli import main
-from gpu_validation.records.exit_status import (
-    COMPARISONS,
-    INTERRUPTED,
-    MEASUREMENTS,
-    OK,
-    REPORT,
-    SUMMARY,
-    USAGE,
-    VIOLATED,
-)
+from gpu_validation.records.exit_status import COMPARISONS, MEASUREMENTS, REPORT, SUMMARY
 from gpu_validation.studies import Cells, Preset, all_presets
 from gpu_validation.studies.carry_out import carry_out
 from gpu_validation.studies.grid.study import typed
 from gpu_validation.studies.smoke import PRESET as SMOKE
 from gpu_validation.workloads import Quadratic
 from operators import Identity, RandomisedSparseDithering, specification
+from ratedist.interfaces.exit_status import INTERRUPTED, OK, USAGE, VIOLATED
 
 pytestmark = pytest.mark.timeout(180)
 
