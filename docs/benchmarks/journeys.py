@@ -98,7 +98,7 @@ JOURNEYS = {
         (
             Step("python -m venv env"),
             Step("pip install WHEEL"),
-            Step("ratedist bits --d 1e6 --alpha 0.1", "1 660 964.05 bits"),
+            Step("ratedist bits --d 1e6 --alpha 0.1", "1,660,964.05 bits"),
             Step("pip install WHEEL[validate]"),
             Step("ratedist run smoke --seed 0", "summary.svg", ("results/smoke/summary.svg",)),
         )

@@ -1,4 +1,4 @@
-"""Seconds of an averaging as a pilot foretells them against seconds of real ranks on shaped networks, as JSON lines.
+"""Seconds of an averaging as a pilot predicts them against seconds of real ranks on shaped networks, as JSON lines.
 
 Run ``python docs/benchmarks/plan_on_networks.py [--processes 4] [--hidden 384] [--mbit 10 200 2000] [--repeats 30]`` on
 a quiet machine (root, or user namespaces, for the networks; some four minutes).
@@ -7,7 +7,7 @@ On every network the ranks first make a pilot of the training that they then run
 steps, links and codecs come from it and from nothing else.  Then they train: a local step and an averaging, by every
 operator and exchange in turns, each behind a barrier, so that noise hits all alike.
 
-way : what was foretold ("predicted_s", "coding_s" and "links_s" of it) and measured (the slowest rank's seconds, the
+way : what was predicted ("predicted_s", "coding_s" and "links_s" of it) and measured (the slowest rank's seconds, the
 median "measured_s" and all "seconds"), for an operator and an exchange.
 """
 
@@ -108,11 +108,11 @@ def slowest(steps: list[Action], repeats: int) -> np.ndarray:
     return seconds.numpy()
 
 
-def foretold(measured: Pilot, operator: str, exchange: str, processes: int) -> dict[str, float]:
+def predicted(measured: Pilot, operator: str, exchange: str, processes: int) -> dict[str, float]:
     """Return seconds of a step and an averaging, and what of them codes and what travels."""
     predictor = measured.predictor(measured.cluster(workers=processes))
     sent = measured.sent(operator) if operator else None
-    run = predictor.foretell(sent, "gather" if exchange == "sum" else exchange, Rhythm()).run  # type: ignore[arg-type]
+    run = predictor.forecast(sent, "gather" if exchange == "sum" else exchange, Rhythm()).run  # type: ignore[arg-type]
     links_s = run.way.communicate_s(run.cluster)
     return {"predicted_s": run.seconds, "coding_s": run.coding_s, "links_s": links_s, "compute_s": run.compute_s}
 
@@ -129,7 +129,6 @@ def records_of(measured: Pilot, seconds: np.ndarray, processes: int) -> Iterator
         "codecs": {name: codec.to_dict() for name, codec in measured.codecs().items()},
     }
     for (operator, exchange), row in zip(WAYS, seconds, strict=True):
-        told = foretold(measured, operator, exchange, processes)
         row_s = [round(float(second), 6) for second in row]
         yield {
             "record": "way",
@@ -137,7 +136,7 @@ def records_of(measured: Pilot, seconds: np.ndarray, processes: int) -> Iterator
             "specification": specification(compressor(operator)) if operator else "",
             "exchange": exchange,
             "measured_s": float(np.median(row)),
-            **told,
+            **predicted(measured, operator, exchange, processes),
             "seconds": row_s,
         }
 

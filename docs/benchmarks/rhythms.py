@@ -1,4 +1,4 @@
-"""Seconds of steps in every rhythm of a plan, as it foretells them and between real ranks, as JSON lines.
+"""Seconds of steps in every rhythm of a plan, as it predicts them and between real ranks, as JSON lines.
 
 Run ``python docs/benchmarks/rhythms.py [--processes 2] [--mbit 100 200 800] [--delay_ms 2] [--step_ms 100]
 [--repeats 8] [--scheduling realtime]`` (root, or user namespaces, for the networks; realtime keeps other programs out);
@@ -10,7 +10,7 @@ link and the step alone are all that the predictions know.  Then the steps: Dist
 two and four layers and of all, and ``PeriodicAveraging`` after four steps, waiting or in flight, whole or in fragments.
 
 rhythm : tau, steps in flight, fragments and buckets; "predicted_s" of a step, the median "measured_s" on rank 0 and all
-"seconds", and "waiting_s", what a step would take without overlap, foretold.
+"seconds", and "waiting_s", what a step would take without overlap, predicted.
 """
 
 from __future__ import annotations
@@ -140,9 +140,9 @@ def records(place: RankContext, arguments: argparse.Namespace) -> Iterator[Recor
     cluster = Cluster(workers=place.size, compute="constant", step_s=alone_s, **told)
     for rhythm in RHYTHMS:
         seconds = measured(rhythm, step_s, arguments.repeats)
-        foretold = {"predicted_s": predicted_s(cluster, rhythm), "waiting_s": predicted_s(cluster, Rhythm(rhythm.tau))}
+        predicted = {"predicted_s": predicted_s(cluster, rhythm), "waiting_s": predicted_s(cluster, Rhythm(rhythm.tau))}
         rounded = [round(each, 5) for each in seconds]
-        yield {"record": "rhythm", **vars(rhythm), **foretold, "measured_s": median(seconds), "seconds": rounded}
+        yield {"record": "rhythm", **vars(rhythm), **predicted, "measured_s": median(seconds), "seconds": rounded}
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from ..records.sample import Sample
 from ..records.storage import plain
 from .samples import KeptRound
 
-VERSION = 1  # format of the lines in a folder
+VERSION = 2  # format of the lines in a folder
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class State:
         Bytes sent, computed from the lengths of the actual messages, over the predictable rounds.
     expected_received_bytes : int, bytes
         Bytes received, computed from the lengths of the actual messages, over the predictable rounds.
-    foretold : int
+    predicted : int
         Number of rounds whose bytes can be predicted.
     bits : Sample or None, bits
         Lengths of this rank's messages.
@@ -200,7 +200,7 @@ class State:
     received_bytes: int
     expected_sent_bytes: int
     expected_received_bytes: int
-    foretold: int
+    predicted: int
     bits: Sample | None
     ratio: Sample | None
     coordinate: Sample | None

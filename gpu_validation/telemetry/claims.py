@@ -103,7 +103,7 @@ def _bytes(accounts: Sequence[Account]) -> list[Comparison]:
     for way in ("sent", "received"):
         counted = sum(getattr(account.state, f"{way}_bytes") for account in accounts)
         expected = sum(getattr(account.state, f"expected_{way}_bytes") for account in accounts)
-        about = _about(header, unit="byte", n=sum(account.state.foretold for account in accounts))
+        about = _about(header, unit="byte", n=sum(account.state.predicted for account in accounts))
         words = "bytes from all pairs, by the messages' lengths"
         about |= {"quantity": f"bytes {way}, whole run"}
         exact = {"theorem": words, "structural": True, "side": "tight"}
@@ -124,7 +124,8 @@ def _promised(accounts: Sequence[Account], way: str, counted: int, about: dict[s
     about = {**about, "quantity": f"bytes {way}, by the operator's size"}
     length = math.floor(bits) + header.carried_bits
     total = sum(
-        account.state.foretold * _by_length(account.header, length)[way] + getattr(account.state, f"beside_{way}_bytes")
+        account.state.predicted * _by_length(account.header, length)[way]
+        + getattr(account.state, f"beside_{way}_bytes")
         for account in accounts
     )
     if declared.exact_bits is not None:

@@ -102,7 +102,7 @@ class Recorder(Observer):
         self.header = self._describe()
         self._kept = Thinned()
         self._bits, self._ratio, self._coordinate, self._along = Stream(), Stream(), Stream(), Stream()
-        self._rounds = self._steps = self._tau = self._foretold = 0
+        self._rounds = self._steps = self._tau = self._predicted = 0
         self._sent = self._received = self._expected_sent = self._expected_received = 0
         self._beside_sent = self._beside_received = 0
         self._computing_s = self._averaging_s = self._telemetry_s = 0.0
@@ -269,7 +269,7 @@ class Recorder(Observer):
             received_bytes=self._received,
             expected_sent_bytes=self._expected_sent,
             expected_received_bytes=self._expected_received,
-            foretold=self._foretold,
+            predicted=self._predicted,
             bits=self._bits.sample(),
             ratio=self._ratio.sample(),
             coordinate=self._coordinate.sample(),
@@ -314,7 +314,7 @@ class Recorder(Observer):
             model = of_messages(done.bits, front=h.front, **place)
         beside = of_beside(self._worker.travelled, size=h.size, **place)
         extra = (h.size - 1) * h.extra_bytes
-        self._foretold += 1
+        self._predicted += 1
         sent, received = self._transport.handed_over
         self._sent += sent - self._before[0]
         self._received += received - self._before[1]

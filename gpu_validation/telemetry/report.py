@@ -122,7 +122,7 @@ def _coordinates(accounts: Sequence[Account]) -> float:
 
 def _traffic(accounts: Sequence[Account]) -> Traffic | None:
     states = [account.state for account in accounts]
-    n = sum(s.foretold for s in states)
+    n = sum(s.predicted for s in states)
     if not n:
         return None
     names = ("sent_bytes", "received_bytes", "expected_sent_bytes", "expected_received_bytes")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any, overload
 
@@ -60,7 +61,7 @@ def bits_lower_bound(
     --------
     >>> import ratedist as rd
     >>> rd.bits_lower_bound(d=1e9, omega=1.0)
-    Quantity(500 000 000 bits, certified in [499999999.99999994, 500000000.00000006], unbiased_bits)
+    Quantity(500,000,000 bits, certified in [499999999.99999994, 500000000.00000006], unbiased_bits)
     """
     if (omega is None) == (alpha is None):
         got = "neither: add one" if omega is None else f"omega = {omega}, alpha = {alpha}: drop one"
@@ -88,21 +89,30 @@ def _said(name: str, value: str | np.ndarray) -> dict[str, Any]:
     member = "unbiased" if name == "omega" else "contractive"
     if isinstance(value, np.ndarray):
         return {"verdict": f"{{value}} in the longest message of any {member} compressor."}
-    rate = limit_rate(float(Fraction(value)), unbiased=name == "omega")
+    level = float(Fraction(value))
+    rate = limit_rate(level, unbiased=name == "omega")
     facts = {
         "holds for": f"every {member} compressor with E|C(x) - x|^2 <= {name} |x|^2",
-        "about": "the longest message; over Gaussian x the mean has the same limit",
+        "message": "the longest; over Gaussian x the mean has the same limit",
+        "changes with": _at_other_levels(name, level),
     }
     return {"verdict": f"{{value}}: {rate:.3g} per coordinate, {_against_binary32(rate)}.", "facts": facts}
 
 
+def _at_other_levels(name: str, level: float) -> str:
+    """Return the bits per coordinate at half and at twice the constant, as far as the class has them."""
+    others = [each for each in (level / 2, 2 * level) if 0 < each < (math.inf if name == "omega" else 1)]
+    rates = [f"{name} = {each:.3g} needs {limit_rate(each, unbiased=name == 'omega'):.3g}" for each in others]
+    return f"{', '.join(rates)} per coordinate"
+
+
 def _advice(name: str, value: str | np.ndarray, advised: tuple[Advised, ...]) -> str:
-    """Return how many bits a coordinate that is, and which calls say more."""
+    """Return how many bits per coordinate that is, and which calls say more."""
     words = [each.in_words() for each in advised]
     if isinstance(value, np.ndarray):
         return f"Measure how far a compressor is from it: {words[0]}, or ratedist measure on a gradient"
     rate = limit_rate(float(Fraction(value)), unbiased=name == "omega")
-    text = f"That is {rate:.3g} bits a coordinate, {_against_binary32(rate)}"
+    text = f"That is {rate:.3g} bits per coordinate, {_against_binary32(rate)}"
     text += "; the mean over an isotropic Gaussian x has the same limit, a single x may take fewer"
     more = ["rd.plan finds what pays"] * (name == "omega") + [f"{word} shows who comes near" for word in words]
     return "; ".join([text, ", ".join(more)]) if more else text

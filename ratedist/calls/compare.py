@@ -21,7 +21,18 @@ from ..numbers import Numbers, Vector, refusal
 from ..records import Answer, Answered, Table, number_text, plain, unit_text
 from .arguments import Specifications
 from .call import Call, Command
-from .measure import DRAWS, Measured, drawn, evidence_of, finite_vector, measure, of_file
+from .measure import (
+    DRAWS,
+    STATUS,
+    Measured,
+    drawn,
+    evidence_of,
+    excess_note,
+    finite_vector,
+    kind_text,
+    measure,
+    of_file,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -184,19 +195,19 @@ class Comparison(Answered):
         """Return which compressor has the smallest error at each number of bits, and where one's own stands."""
         points = [(self._rate_of(row), row.measured, row) for row in self.rows if row.measured is not None]
         points.sort(key=lambda point: (point[0], point[1].nmse))
-        best: dict[float, Measured] = {}
-        for _, point, row in points:
-            if row.asked is not None:
-                best.setdefault(row.asked, point)
-        smallest = ", ".join(f"{_family(p)} at {_bits_text(rate)} ({p.nmse:.3g})" for rate, p in best.items())
+        smallest = _smallest(points)
         beside = [self._beside_own(point) for _, point, row in points if row.is_own]
         verdict = (
             beside[0] if beside else f"Smallest error: {smallest}." if smallest else "Each compressor at its own bits."
         )
         remarks = [f"{row.family} at {row.asked:g} bits: {row.remark}" for row in self.rows if row.remark]
+        spread = max((p.gap_range[1] - p.gap_range[0] for _, p, _ in points if p.gap_range), default=0.0)
         facts = {
             "smallest error": smallest if beside else "",
             "bits of yours": "as the function states them; nothing checks that" if beside else "",
+            "status": STATUS,
+            "how sure": f"the excess of one compressor varies by up to {spread:.2g} bits between messages",
+            "changes with": "the vector: give a gradient of your own, of a late step too",
             "not measured": f"{remarks[0]}{f' (and {len(remarks) - 1} more)' * (len(remarks) > 1)}" if remarks else "",
         }
         return Answer(
@@ -223,7 +234,8 @@ class Comparison(Answered):
             return f"{own.operator}: no other compressor here has as small an error with fewer bits."
         least = min(better, key=lambda point: point.bits)
         return (
-            f"{own.operator} sends {own.bits:.3g} bits; {_family(least)} makes no larger error with {least.bits:.3g}."
+            f"{own.operator} sends {own.bits:.3g} bits per coordinate; {least.operator} makes no larger error with "
+            f"{least.bits:.3g}."
         )
 
     def _table(self, points: Sequence[tuple[float, Measured, Compared]]) -> Table:
@@ -234,10 +246,15 @@ class Comparison(Answered):
             texts = ["" if gap is None else f"{gap:.3f}" for gap in gaps]
             seconds = "" if row.seconds is None else f"{1e3 * row.seconds:.3g}"
             name = f"{point.operator} (yours)" if row.is_own else point.operator
-            rows.append((name, f"{point.bits:.3f}", f"{point.nmse:.3g}", *texts, point.kind, seconds))
-        gaps_named = ("above limit", "above source") if has_source else ("above limit",)
+            rows.append((name, f"{point.bits:.3f}", f"{point.nmse:.3g}", *texts, kind_text(point.kind), seconds))
+        gaps_named = ("excess", "of source") if has_source else ("excess",)
         columns = ("compressor", "bits", "NMSE", *gaps_named, "claim", "code [ms]")
-        note = f"bits per coordinate, d = {number_text(self.d)}; limit of the class at that error; code here, one core"
+        source = "; of source: bits above the rate-distortion function of this vector's coordinates" * has_source
+        note = (
+            f"bits: per coordinate, d = {number_text(self.d)}; NMSE: |C(x) - x|^2/|x|^2; "
+            f"{excess_note(point for _, point, _ in points)}{source}; code: encoding and decoding one message on one "
+            "core of this machine"
+        )
         return Table(columns, tuple(rows), left=frozenset({"claim"}), note=note)
 
     def _repr_html_(self) -> str:
@@ -311,8 +328,21 @@ def compare(
     return Comparison(vector.size, tuple(rows), assumed=(*default, *drawn(draws, seed)))
 
 
-def _bits_text(rate: float) -> str:
-    return f"{rate:g} {unit_text('bit', rate)}"
+def _smallest(points: Sequence[tuple[float, Measured, Compared]]) -> str:
+    """Return the family with the smallest error at each number of bits, each family once."""
+    best: dict[float, Measured] = {}
+    for _, point, row in points:
+        if row.asked is not None:
+            best.setdefault(row.asked, point)
+    won: dict[str, list[float]] = {}
+    for rate, point in best.items():
+        won.setdefault(_family(point), []).append(rate)
+    return ", ".join(f"{family} at {_listed(rates)} per coordinate" for family, rates in won.items())
+
+
+def _listed(rates: Sequence[float]) -> str:
+    *first, last = (f"{rate:g}" for rate in rates)
+    return f"{', '.join(first)}{' and ' * bool(first)}{last} {unit_text('bit', rates[-1])}"
 
 
 def _family(point: Measured) -> str:

@@ -99,7 +99,7 @@ class Catalogue(Answered):
             f"{len(rows)} compressors at d = {number_text(self.d)}.",
             {"of others": ", ".join(outside)},
             (Table(COLUMNS, tuple(rows), left=frozenset({"class", "randomness"}), note=NOTE),),
-            assumed=("d = 1 000 000",) if self.d == DIMENSION else (),
+            assumed=("d = 1,000,000",) if self.d == DIMENSION else (),
             evidence={"claims": [f"{entry.operator}: {entry.claim}" for entry in self.entries]},
         )
 

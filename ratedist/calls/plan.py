@@ -210,7 +210,16 @@ def plan(
         needs=_hypotheses(choices),
         cluster=cluster,
         cost_of=cost_of_choice(about),
+        goal=_goal(problem, goal),
     )
+
+
+def _goal(problem: planner.Smooth | planner.Conditioned, goal: Mapping[str, float | None]) -> str:
+    """Return what is small after the plan's seconds, in words."""
+    if isinstance(problem, planner.Conditioned):
+        return f"until E|x - x*|^2 <= {goal['target']:g} |x_0 - x*|^2"
+    of = "E|grad F|^2, averaged over the steps"
+    return f"until {of}, <= {goal['target']:g}" if goal["time_s"] is None else f"of {of}, after {goal['time_s']:g} s"
 
 
 def _not_said(problem: planner.Smooth | planner.Conditioned, condition: Any) -> tuple[str, ...]:

@@ -112,7 +112,7 @@ def _runtime_statement(cluster: Cluster, at: dict[str, Any], exchange: Exchange,
         status="proved",
         assumptions=(cluster.in_words(), FINITE_COMPUTE),
         advice=advice,
-        verdict=f"{{value}} a local step with tau = {at['tau']}, its share of an averaging included."
+        verdict=f"{{value}} per local step (optimizer step) with tau = {at['tau']}, its share of an averaging included."
         if isinstance(at["tau"], str)
         else "",
         facts={"gain": advice},

@@ -84,7 +84,7 @@ def parameters_not_said(d: Any) -> tuple[str, ...]:
     d : array_like or None
         Number of parameters.
     """
-    return () if d is None else (f"{DENSE_BITS} bits a parameter",)
+    return () if d is None else (f"{DENSE_BITS} bits per parameter",)
 
 
 def with_steps_of(pilot: Pilot, cluster: Cluster) -> Cluster:

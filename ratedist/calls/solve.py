@@ -195,8 +195,8 @@ def _solved_fixed_part(bound: Bound, unknown: str) -> Statement:
         names = {symbols.TABLE["bits"].symbol: "b"}
         formula = f"{symbols.TABLE[unknown].latex} = {sp.latex(_closed_form(bound, unknown), symbol_names=names)}"
     if bound.side is Side.LOWER:
-        quantity = f"{LEVELS.get(unknown, 'dimension')} of any operator with so many bits"
-        advice = "No operator in this setting goes beyond; rd.gap measures how near one comes on a vector"
+        quantity = f"{LEVELS.get(unknown, 'dimension')} of any compressor of this class with so many bits"
+        advice = "see how near compressors come: ratedist measure x.npy --operators tcdq:omega=1 qsgd:4 topk:0.01"
     else:
         quantity = f"{LEVELS.get(unknown, 'dimension')} that this construction reaches with so many bits"
         advice = "That is one construction, others may do better: leave theorem out for the limit of its class"

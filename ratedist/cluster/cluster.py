@@ -395,10 +395,10 @@ class Cluster:
             if isinstance(self.compute, str):
                 words["compute"] = f"{self.compute} step times"
             if self.nodes is None:
-                words["topology"] = self.topology
+                words["topology"] = f"{self.topology} topology"
             if "between" not in self.stated:
-                words["bandwidth_bit_per_s"] = f"{self.bandwidth_bit_per_s / 1e9:g} Gbit/s a link"
-                words["latency_s"] = f"{self.latency_s * 1e6:g} us a hop"
+                words["bandwidth_bit_per_s"] = f"{self.bandwidth_bit_per_s / 1e9:g} Gbit/s per link"
+                words["latency_s"] = f"{self.latency_s * 1e6:g} us per hop"
         return tuple(text for name, text in words.items() if name not in self.stated)
 
     def in_words(self) -> str:

@@ -42,7 +42,7 @@ FLAT = ("losses", "small_norms2", "large_norms2", "taus")
 ROWS = ("step_s", "survival", "secants", "falls", "bends", "backward_s")
 
 RECORDED_IN = Path(__file__).parent / "recorded"
-RECORDED = "your gradients, progress and codecs are those of {training}"  # said of pilots that ratedist carries
+RECORDED = "gradients, progress and codecs of another training: {training}"  # said of pilots that ratedist carries
 
 PilotT = TypeVar("PilotT")
 
@@ -533,8 +533,8 @@ def cost_text(passes: int, steps: int) -> str:
     steps : int
         Of the whole training; 0 if they are not known.
     """
-    share = f", {passes / steps:.1%} of {steps} steps" if steps else ""
-    return f"cost {passes} passes a worker{share}" if passes else ""
+    share = f", {passes / steps:.1%} of the training's {steps:,} steps" if steps else ""
+    return f"{passes:,} forward and backward passes per worker{share}" if passes else ""
 
 
 # -- checks of a pilot from outside --------------------------------------------------------------------

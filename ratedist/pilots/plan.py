@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from bounds.claims import Contractive, Unbiased
@@ -14,11 +13,11 @@ from bounds.estimate import Estimate
 from ..cluster.cluster import Cluster
 from ..plans.choosing import Way, ways_of
 from ..plans.problem import RESCALING
-from ..plans.ranking import Ranked, turns, way_text
+from ..plans.ranking import Ranked, exchange_note, exchange_text, operator_text, turns, way_text
 from ..plans.run import FASTER, Change, Limits, Rhythm, rhythms, scaled
 from ..records import Answer, Table, plain
 from .pilot import Pilot, cost_text
-from .prediction import HIDDEN, UNTRIED, Foretold, Prediction, Predictor, Sent, rhythm_fields
+from .prediction import HIDDEN, UNTRIED, Forecast, Prediction, Predictor, Sent, rhythm_fields
 
 if TYPE_CHECKING:
     from operators import Operator
@@ -183,6 +182,8 @@ class PilotPlan(Ranked[PilotChoice]):
         What the pilot cost a worker, in forward and backward passes; 0 if it is not known.
     steps : int, optional
         Of the whole training; 0 if they are not known.
+    recorded : str, optional
+        Which recorded pilot stands for the user's training, in words; "" for a pilot of one's own.
     """
 
     prediction: Prediction
@@ -194,36 +195,32 @@ class PilotPlan(Ranked[PilotChoice]):
     time_of: Callable[[PilotChoice, float], float] = field(compare=False)
     passes: int = 0
     steps: int = 0
+    recorded: str = ""
 
-    @cached_property
-    def turns(self) -> tuple[dict[str, Any], ...]:
-        """Bandwidths ("bit_per_s") at which another choice ("rival") leads, "above" or "below" it; "words" say so."""
-        if self.cluster.workers == 1:
-            return ()
+    def _turned(self, most: int) -> tuple[dict[str, Any], ...] | None:
         rivals = {choice.operator: choice for choice in self.shown if choice.feasible}
         del rivals[self.best.operator]
-        return turns(self.best, rivals, self.time_of, self.cluster)
+        if self.cluster.workers == 1 or not rivals:
+            return None
+        return turns(self.best, dict(list(rivals.items())[:most]), self.time_of, self.cluster)
 
     @property
     def verdict(self) -> str:
-        """The sentence that the answer begins with, which says what to use."""
-        return f"Use {self.best.name}."
+        """The sentence that the answer begins with, which says what to use, or to try where that is not decided."""
+        every = "" if self.best.tau > 1 else ", averaging every step"
+        return f"{'Try' if self.alike else 'Use'} {self.best.name}{every}."
 
     def answer(self) -> Answer:
         """Return what to run, what it gains, what limits it, and what is not decided."""
         best, limits = self.best, self.limits
-        low, high = best.ratio_ends
-        percent = 95 if best.time_ratio is None else round(100 * best.time_ratio.level)
-        saved = limits.changes[:1]
+        ends = " to ".join(f"{end:.3g}" for end in best.ratio_ends)
         facts = {
-            "time to a loss": f"{best.ratio:.3g} of synchronous uncompressed ({percent} %: {low:.3g} to {high:.3g})",
+            "time": f"{best.ratio:.3g} times that of synchronous training ({self._percent()} %: {ends})",
             "not decided": self._undecided(),
-            "surest": "" if self.surest == best else f"{self.surest.name}: {_ends_text(self.surest)}",
-            "a round": f"{limits.shares[limits.limit]:.0%} {limits.limit}"
-            + "".join(f"; 2x better {each.part} would save {each.saved_share:.0%}" for each in saved),
-            "turns": "; ".join(turn["words"] for turn in self.turns[:2]),
-            "worst case": self._worst_case_short(),
-            "pilot": "; ".join(filter(None, (cost_text(self.passes, self.steps), *self.too_short[:1]))),
+            "proved": self._worst_case_short(),
+            "pilot": "; ".join(filter(None, (self._pilot(), *self.too_short[:1]))),
+            "changes with": self.turn_text(),
+            "a round": limits.shares_in_words(),
             "learning rate": f"that of the pilot; {RESCALING}",
         }
         lost = {choice.name: choice.reason for choice in self.shown if not choice.feasible}
@@ -250,31 +247,39 @@ class PilotPlan(Ranked[PilotChoice]):
         others = {choice.operator for choice in self.alike} - {self.best.operator}
         of = len({choice.operator for choice in self.ranking if choice.feasible} - {self.best.operator})
         choices = sum(choice.feasible for choice in self.ranking) - 1
-        return (
-            f"{len(self.alike)} of {choices} other choices overlap, {len(others)} of {of} other compressors with them"
-        )
+        compressors = f", {len(others)} of {of} compressors among them" if of else ""
+        return f"{len(self.alike)} of {choices} others may be as fast{compressors}"
+
+    def _pilot(self) -> str:
+        """Return whose pilot it is, or what the user's own has cost."""
+        return f"recorded, not yours: {self.recorded}" if self.recorded else cost_text(self.passes, self.steps)
 
     def _worst_case_short(self) -> str:
         ratio = self.prediction.certified_time_ratio
-        return (
-            "no theorem covers this choice"
-            if ratio is None
-            else f"{ratio:.3g} times the time without compression, proved"
-        )
+        covered = "" if ratio is None else f"; plain SGD takes at most {ratio:.3g} times the time without compression"
+        return f"no, predicted from one pilot{covered or '; no theorem covers this choice'}"
 
     def _table(self) -> Table:
+        shown = sorted({*self.shown, self.surest}, key=lambda choice: (choice.ratio, choice.ratio_ends, choice.name))
         rows = []
-        for choice in self.shown:
+        for choice in shown:
+            name = operator_text(choice.operator)
             if not choice.feasible:
-                rows.append((choice.operator, "", "", "", "unknown", ""))
+                rows.append((name, "", "", "", "unknown", ""))
                 continue
             low, high = choice.ratio_ends
-            how = way_text("", choice.exchange, "").strip() or choice.exchange
-            numbers = (f"{choice.ratio:.3g}", f"{low:.3g} .. {high:.3g}")
-            rows.append((choice.operator, how, str(choice.tau), _in_flight(choice), *numbers))
-        columns = ("compressor", "exchange", "tau", "in flight", "time", "interval")
-        note = "time to a loss over that of synchronous uncompressed training; below 1 is faster"
-        return Table(columns, tuple(rows), left=frozenset({"exchange", "in flight"}), note=note)
+            numbers = (f"{choice.ratio:.3g}", f"{low:.3g} to {high:.3g}")
+            rows.append((name, exchange_text(choice.exchange), str(choice.tau), _overlap(choice), *numbers))
+        columns = ("compressor", "exchange", "tau", "overlap", "time", f"{self._percent()} % interval")
+        time = "time: to the same loss, over that of uncompressed training that averages every step"
+        surest = f"surest, with the least upper end: {self.surest.name}"
+        fed_back = any(choice.fed_back and choice.ratio < self.best.ratio for choice in shown)
+        reason = "the choice counts error feedback by its upper end" if fed_back else ""
+        note = "; ".join(filter(None, (time, surest, reason, exchange_note(choice.exchange for choice in shown))))
+        return Table(columns, tuple(rows), left=frozenset({"exchange", "overlap"}), note=note)
+
+    def _percent(self) -> int:
+        return 95 if self.best.time_ratio is None else round(100 * self.best.time_ratio.level)
 
     @property
     def alike(self) -> tuple[PilotChoice, ...]:
@@ -341,12 +346,7 @@ class PilotPlan(Ranked[PilotChoice]):
             yield f"surest is {self.surest.name}: {self.cost_text(self.surest)}"
 
 
-def _ends_text(choice: PilotChoice) -> str:
-    low, high = choice.ratio_ends
-    return f"{choice.ratio:.3g}" if low == high else f"{choice.ratio:.3g} ({low:.3g} to {high:.3g})"
-
-
-def _in_flight(choice: PilotChoice) -> str:
+def _overlap(choice: PilotChoice) -> str:
     """Return what travels while the workers compute, and for how many steps."""
     if choice.buckets > 1:
         return f"{choice.buckets} buckets"
@@ -411,7 +411,7 @@ def moments_needed(pilot: Pilot, cluster: Cluster, choice: PilotChoice, way: Way
     def lower_end(times: int) -> float:
         longer = alone.repeated(times)
         sent = longer.sent(choice.operator) if trials else None
-        progress = longer.predictor(cluster).foretell(sent, way, choice.rhythm).progress
+        progress = longer.predictor(cluster).forecast(sent, way, choice.rhythm).progress
         return 0.0 if progress is None else float(progress.interval.lo)
 
     limit = lower_end(MOST_REPEATS)
@@ -462,7 +462,7 @@ def plan_of_pilot(
     best = ranking[0]
     sent = tried.get(best.operator)
     way: Way = "gather" if best.exchange == "sum" else best.exchange  # type: ignore[assignment]
-    foretold = predictor.foretell(sent, way, best.rhythm)
+    forecast = predictor.forecast(sent, way, best.rhythm)
     searched = (
         f"searched: {len(looked_at)} choices of binary32 and {len(tried)} operators of the pilot, {', '.join(ways)}, "
         f"{_rhythms_in_words(looked)}"
@@ -477,14 +477,15 @@ def plan_of_pilot(
         (compared, cluster.in_words(), searched, apart, f"d = {pilot.d}"),
         prediction=predictor.predict(sent, way, best.rhythm),
         at_every_step=predictor.predict(sent, way, Rhythm()),
-        limits=_limits(predictor, sent, way, best, foretold),
+        limits=_limits(predictor, sent, way, best, forecast),
         surest=min(ranking, key=lambda choice: (choice.ratio_ends[1], choice.ratio)),
         too_short=tuple(too_short(pilot, cluster, best, way, ranking)),
         cluster=cluster,
         time_of=cost_of_prediction(pilot, cluster),
         passes=pilot.passes,
         steps=pilot.steps,
-        assumed=predictor.assumed,
+        recorded=pilot.recorded,
+        assumed=predictor.not_said,
     )
 
 
@@ -508,7 +509,7 @@ def _choices(
     travelled: set[str] = set()
     for way in ways:
         try:
-            exchange = predictor.foretell(sent, way, Rhythm()).run.way.exchange
+            exchange = predictor.forecast(sent, way, Rhythm()).run.way.exchange
         except ValueError as failure:
             refusals.append(str(failure))
             continue
@@ -516,26 +517,26 @@ def _choices(
             continue
         travelled.add(exchange)
         for rhythm in looked:
-            yield _choice(name, exchange, rhythm, predictor.foretell(sent, way, rhythm))
+            yield _choice(name, exchange, rhythm, predictor.forecast(sent, way, rhythm))
     if not travelled:
         yield PilotChoice(name, "", 1, False, False, refusals[0])
 
 
-def _choice(name: str, exchange: str, rhythm: Rhythm, foretold: Foretold) -> PilotChoice:
+def _choice(name: str, exchange: str, rhythm: Rhythm, forecast: Forecast) -> PilotChoice:
     when = rhythm_fields(rhythm)
-    if foretold.time_ratio is None:
-        reason = UNTRIED if UNTRIED in foretold.unknown else HIDDEN
+    if forecast.time_ratio is None:
+        reason = UNTRIED if UNTRIED in forecast.unknown else HIDDEN
         return PilotChoice(name, exchange, feasible=False, reason=reason, **when)
     return PilotChoice(
         name,
         exchange,
         feasible=True,
-        reason=f"limited by {foretold.limits}",
-        seconds_per_step=foretold.seconds,
-        progress_per_step=foretold.progress,
-        time_ratio=foretold.time_ratio,
-        limits=foretold.limits,
-        fed_back=isinstance(foretold.run.way.claim, Contractive),
+        reason=f"limited by {forecast.limits}",
+        seconds_per_step=forecast.seconds,
+        progress_per_step=forecast.progress,
+        time_ratio=forecast.time_ratio,
+        limits=forecast.limits,
+        fed_back=isinstance(forecast.run.way.claim, Contractive),
         **when,
     )
 
@@ -559,17 +560,17 @@ def _ranked(choices: Sequence[PilotChoice]) -> tuple[PilotChoice, ...]:
     )
 
 
-def _limits(predictor: Predictor, sent: Sent | None, way: Way, best: PilotChoice, foretold: Foretold) -> Limits:
+def _limits(predictor: Predictor, sent: Sent | None, way: Way, best: PilotChoice, forecast: Forecast) -> Limits:
     """Return what limits a round, with what messages twice as accurate would save beside faster parts."""
-    limits, progress = foretold.run.limits(), foretold.progress
-    if sent is None or progress is None or not isinstance(foretold.run.way.claim, Unbiased):
+    limits, progress = forecast.run.limits(), forecast.progress
+    if sent is None or progress is None or not isinstance(forecast.run.way.claim, Unbiased):
         return limits
     halved = replace(sent, omega=sent.omega.scaled(1 / FASTER))
-    better = predictor.foretell(halved, way, best.rhythm).progress
+    better = predictor.forecast(halved, way, best.rhythm).progress
     share = 0.0 if better is None or better.value <= 0 else 1 - progress.value / better.value
     if share <= 0:
         return limits
-    change = Change("accuracy of the messages", share * foretold.run.seconds, share)
+    change = Change("accuracy of the messages", share * forecast.run.seconds, share)
     return replace(limits, changes=tuple(sorted((*limits.changes, change), key=lambda each: -each.saved_s)))
 
 
@@ -588,9 +589,9 @@ def cost_of_prediction(pilot: Pilot, cluster: Cluster) -> Callable[[PilotChoice,
         predictor = pilot.predictor(scaled(cluster, "between", bandwidth=scale))
         messages = None if choice.operator == DENSE else pilot.sent(choice.operator)
         way: Way = "gather" if choice.exchange == "sum" else choice.exchange  # type: ignore[assignment]
-        foretold = predictor.foretell(messages, way, choice.rhythm)
-        if foretold.progress is None or foretold.progress.value <= 0:
+        forecast = predictor.forecast(messages, way, choice.rhythm)
+        if forecast.progress is None or forecast.progress.value <= 0:
             return math.inf
-        return foretold.seconds.value / foretold.progress.value
+        return forecast.seconds.value / forecast.progress.value
 
     return cost

@@ -20,7 +20,8 @@ from ..cluster.compressors import operator_of
 from ..cluster.travel import DENSE_BITS, Travel, gathered_by_nodes, in_two_shots, in_two_shots_of_nodes, travel
 from ..plans.choosing import WAYS, Asked, Way, averaging, choice_of
 from ..plans.problem import LEFT_OUT, LEFT_OUT_OF_ROUNDS, problem_of
-from ..plans.run import BACKWARD_SHARE, PlannedRun, Rhythm, backward_not_said, buckets_of
+from ..plans.ranking import exchange_text, operator_text
+from ..plans.run import BACKWARD_SHARE, SHARES, PlannedRun, Rhythm, backward_not_said, buckets_of
 from ..records import Answer, Answered, plain
 from .progress import (
     PRIOR,
@@ -142,21 +143,25 @@ class Prediction(Answered):
     def answer(self) -> Answer:
         """Return the predicted time to a loss against synchronous uncompressed training."""
         rhythm = Rhythm(self.tau, self.in_flight, self.parts, self.buckets).in_words().removeprefix(", ")
-        way = f"{self.operator or 'binary32'}, {self.exchange}, {rhythm or 'averaging every step'}"
+        sent = f"{operator_text(self.operator or 'binary32')}, {exchange_text(self.exchange)}"
         ratio = self.time_ratio
         if ratio is None:
             verdict = "Time unknown: the noise of the pilot hides the progress; take more moments."
         else:
-            faster = f"{1 / ratio.value:.3g} x faster" if ratio.value <= 1 else f"{ratio.value:.3g} x slower"
-            verdict = f"{faster} than synchronous uncompressed training ({_ends(ratio)})."
-        worst = "" if self.certified_time_ratio is None else f"{self.certified_time_ratio:.3g} x the time, proved"
+            verdict = f"Time to a loss: {ratio.value:.3g} times that of synchronous training ({_ends(ratio)})."
+        worst = self.certified_time_ratio
+        limit = SHARES.get(self.limits, self.limits)
+        covered = "no theorem covers this choice"
+        if worst is not None:
+            covered = f"plain SGD takes at most {worst:.3g} times the time without compression"
         facts = {
-            "training": way,
-            "a step": f"{self.seconds_per_step.value:.4g} s ({_ends(self.seconds_per_step)}), most of it {self.limits}",
+            "training": f"{sent}, {rhythm or 'averaging every step'}",
+            "proved": f"no, predicted from one pilot; {covered}",
+            "a step": f"{self.seconds_per_step.value:.4g} s ({_ends(self.seconds_per_step)}), mostly {limit}",
             "progress": "unknown"
             if self.progress_per_step is None
             else (f"{self.progress_per_step.value:.4g} of a synchronous step's ({_ends(self.progress_per_step)})"),
-            "worst case": worst or "no theorem covers this choice",
+            "synchronous": "averages uncompressed gradients after every step",
         }
         evidence = {
             "status": "predicted from one pilot, not proved",
@@ -188,11 +193,11 @@ class Prediction(Answered):
 
 def _ends(estimate: Estimate) -> str:
     low, high = float(estimate.interval.lo), float(estimate.interval.hi)
-    return f"{estimate.level:.0%}: {low:.4g} to {high:.4g}"
+    return f"{100 * estimate.level:.3g} %: {low:.4g} to {high:.4g}"
 
 
 @dataclass(frozen=True)
-class Foretold:
+class Forecast:
     """What is predicted of one choice; the theorems' worst case is not looked at.
 
     Parameters
@@ -466,9 +471,14 @@ class Predictor:
     of_another: tuple[str, ...] = ()
 
     @property
+    def not_said(self) -> tuple[str, ...]:
+        """What the user did not state of the cluster."""
+        return (*self.clock.cluster.assumed(), *backward_not_said(self.clock.cluster))
+
+    @property
     def assumed(self) -> tuple[str, ...]:
         """What the user did not state."""
-        return (*self.of_another, *self.clock.cluster.assumed(), *backward_not_said(self.clock.cluster))
+        return (*self.of_another, *self.not_said)
 
     def predict(self, sent: Sent | None, exchange: Any, rhythm: Rhythm) -> Prediction:
         """Return what is predicted of one choice, with the worst case beside it.
@@ -490,18 +500,18 @@ class Predictor:
         if exchange not in WAYS[1:]:
             raise ValueError(f"exchange must be one of {', '.join(WAYS[1:])}; got {exchange!r}: choose one of them")
         way, clock = cast(Way, exchange), self.clock
-        foretold = self.foretell(sent, way, rhythm)
+        forecast = self.forecast(sent, way, rhythm)
         operator, codec = (None, None) if sent is None else (operator_of(sent.operator), sent.codec)
         every = rhythm.oldest == 1
         certified = worst_case(operator, codec, clock.d, clock.cluster, way, at_every_step=every)
         return Prediction(
-            foretold.seconds,
-            foretold.progress,
-            foretold.time_ratio,
-            foretold.limits,
-            foretold.unknown,
+            forecast.seconds,
+            forecast.progress,
+            forecast.time_ratio,
+            forecast.limits,
+            forecast.unknown,
             "" if sent is None else sent.operator,
-            foretold.run.way.exchange,
+            forecast.run.way.exchange,
             **rhythm_fields(rhythm),
             certified_time_ratio=certified[0],
             certified=certified[1],
@@ -509,7 +519,7 @@ class Predictor:
             left_out=LEFT_OUT if self.trials is None else LEFT_OUT_OF_ROUNDS,
         )
 
-    def foretell(self, sent: Sent | None, exchange: Way, rhythm: Rhythm) -> Foretold:
+    def forecast(self, sent: Sent | None, exchange: Way, rhythm: Rhythm) -> Forecast:
         """Return the same without the worst case, which takes longer than all the rest.
 
         Parameters
@@ -541,7 +551,7 @@ class Predictor:
         shares = run.shares()
         limit = "noise" if self._noisy(sent, way, rhythm.tau) else max(shares, key=shares.__getitem__)
         time_ratio = None if progress is None else _over(ratio, progress)
-        return Foretold(seconds, progress, time_ratio, limit, (*unknown, *clock.unknown(run)), run)
+        return Forecast(seconds, progress, time_ratio, limit, (*unknown, *clock.unknown(run)), run)
 
     # -- progress ----------------------------------------------------------------------------------------
     def _progress(self, sent: Sent | None, way: Travel, rhythm: Rhythm) -> tuple[Estimate | None, tuple[str, ...]]:

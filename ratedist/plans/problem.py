@@ -30,9 +30,9 @@ Uncertains = Numbers | Estimate
 """One constant, likewise, or several known ones."""
 
 ASSUMED = 1.0  # what L, sigma2 and gap are taken to be where nothing was said
-LEFT_OUT = "momentum, AdamW, clipping, schedules: all numbers are for plain SGD"
-LEFT_OUT_OF_ROUNDS = "changes of the learning rate after the pilot; theorems are for plain SGD"  # progress was measured
-RESCALING = "eta ~ sqrt(m) for m workers, (tau - 1)^(-1/3) for long rounds (Theorem 1, wang2018)"
+LEFT_OUT = "momentum, AdamW, clipping, schedules (numbers are for plain SGD)"
+LEFT_OUT_OF_ROUNDS = "changes of the learning rate after the pilot"  # progress was measured
+RESCALING = "scale it with sqrt(m) for m workers, with (tau - 1)^(-1/3) for long rounds (Theorem 1, wang2018)"
 TEXT = "value:low:high or value:low:high:level"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
@@ -59,7 +59,7 @@ def bandwidth_text(factor: float, cluster: Cluster) -> str:
     cluster : Cluster
         Workers and links.
     """
-    where = "between nodes" if cluster.nodes else "a link"
+    where = "between nodes" if cluster.nodes else "per link"
     return f"{factor * cluster.links[1].bandwidth_bit_per_s / 1e9:.3g} Gbit/s {where}"
 
 
@@ -67,6 +67,8 @@ def turns(
     best: Any, rivals: dict[str, Any], cost: Callable[[Any, float], float], cluster: Cluster
 ) -> tuple[dict[str, Any], ...]:
     """Return which rivals lead on faster or slower links, each with the bandwidth from which they do.
+
+    A rival that already costs less is skipped: the ranking puts it behind for another reason.
 
     Parameters
     ----------
@@ -80,11 +82,13 @@ def turns(
         Workers and links.
     """
     turned = []
-    for name, rival in list(rivals.items())[:MOST_RIVALS]:
+    for name, rival in rivals.items():
+        if cost(rival, 1.0) < cost(best, 1.0):
+            continue
         for reach, side in ((REACH, "above"), (1 / REACH, "below")):
             factor = crossing(lambda scale, rival=rival: cost(best, scale) <= cost(rival, scale), reach)  # type: ignore[misc]
             if factor is not None:
-                words = f"{name} leads {side} {bandwidth_text(factor, cluster)}"
+                words = f"{operator_text(name)} is faster {side} {bandwidth_text(factor, cluster)}"
                 bit_per_s = factor * cluster.links[1].bandwidth_bit_per_s
                 turned.append({"rival": name, "side": side, "bit_per_s": bit_per_s, "words": words})
     return tuple(sorted(turned, key=lambda turn: abs(math.log(turn["bit_per_s"]))))
@@ -138,11 +142,54 @@ def way_text(operator: str, exchange: str, returned: str) -> str:
     returned : str
         The owners' operator in two shots.
     """
-    where = " of nodes" if exchange.startswith("node_") else ""
+    where = " between nodes" if exchange.startswith("node_") else ""
     if not exchange.endswith("two_shot"):
-        return f"{operator} gathered{where}" if where else operator
-    back = f", {returned} back" if returned != operator else ""
+        return f"{operator_text(operator)} gathered{where}" if where else operator_text(operator)
+    back = f", means by {returned}" if returned != operator else ""
     return f"{operator} in two shots{where}{back}"
+
+
+def operator_text(operator: str) -> str:
+    """Return a specification as answers show it.
+
+    Parameters
+    ----------
+    operator : str
+        The specification, or "binary32" for messages that are not compressed.
+    """
+    return "uncompressed" if operator in ("identity", "binary32") else operator
+
+
+EXCHANGES = {
+    "sum": ("sum", "added on the way"),
+    "gather": ("gather", "every message to every worker"),
+    "two_shot": ("two shots", "shards to their owners, means back"),
+    "node_gather": ("gather by node", "exact sums in a node, one message per node to all"),
+    "node_two_shot": ("shots by node", "exact sums in a node, then two shots between nodes"),
+}
+
+
+def exchange_text(exchange: str) -> str:
+    """Return how messages travel, in the words of a table.
+
+    Parameters
+    ----------
+    exchange : str
+        One of ``EXCHANGES``; empty where nothing is sent.
+    """
+    return EXCHANGES[exchange][0] if exchange else ""
+
+
+def exchange_note(exchanges: Iterable[str]) -> str:
+    """Return what the words for some exchanges mean.
+
+    Parameters
+    ----------
+    exchanges : iterable of str
+        Those in a table.
+    """
+    used = set(exchanges)
+    return "; ".join(f"{word}: {meaning}" for name, (word, meaning) in EXCHANGES.items() if name in used)
 
 
 @dataclass(frozen=True, repr=False)
@@ -178,8 +225,23 @@ class Ranked(Answered, ABC, Generic[ChoiceT]):
 
     @cached_property
     def turns(self) -> tuple[dict[str, Any], ...]:
-        """Bandwidths ("bit_per_s") at which another choice ("rival") leads, "above" or "below" it; "words" say so."""
-        return ()
+        """Bandwidths ("bit_per_s") at which another choice ("rival") leads, "above" or "below" it; "words" say so.
+
+        Of the two best rivals.
+        """
+        return self._turned(MOST_RIVALS) or ()
+
+    def turn_text(self) -> str:
+        """Return at which bandwidths another compressor leads, or that none does; empty where there is no other."""
+        turned = self.turns or self._turned(len(self.ranking))
+        if turned is None:
+            return ""
+        none = f"not with the bandwidth (checked at 1/{REACH:g} and {REACH:g} times yours)"
+        return "; ".join(turn["words"] for turn in turned[:2]) or none
+
+    def _turned(self, most: int) -> tuple[dict[str, Any], ...] | None:
+        """Return ``turns`` of so many rivals; None where there is none."""
+        return None
 
     @property
     def shown(self) -> tuple[ChoiceT, ...]:
@@ -260,7 +322,6 @@ class Ranked(Answered, ABC, Generic[ChoiceT]):
 # -- the answer of a plan ------------------------------------------------------------------------------
 
 DISTINCT = 1.005  # a smaller ratio would print as 1
-LEAST_SHARE = 0.01  # of a round, that is worth a word
 
 
 def family_of(choice: Choice) -> str:
@@ -401,28 +462,29 @@ class Ranking(Ranked[Choice]):
         Workers and links.
     cost_of : callable or None, optional
         Seconds (or error) of a choice, with the bandwidth times a factor; with it ``turns`` is computed.
+    goal : str, optional
+        What the error is, and how small it is to be, in words.
     """
 
     by: Literal["seconds", "error"] = "seconds"
     needs: tuple[str, ...] = ()
     cluster: Cluster | None = field(default=None, compare=False)
     cost_of: Callable[[Choice, float], float] | None = field(default=None, compare=False)
+    goal: str = ""
 
-    @cached_property
-    def turns(self) -> tuple[dict[str, Any], ...]:
-        """Bandwidths ("bit_per_s") at which another choice ("rival") leads, "above" or "below" it; "words" say so."""
+    def _turned(self, most: int) -> tuple[dict[str, Any], ...] | None:
         if self.cluster is None or self.cost_of is None or self.cluster.workers == 1 or not self.ranking[0].feasible:
-            return ()
+            return None
         family = family_of(self.best)
         rivals: dict[str, Choice] = {}
         for choice in self.ranking[1:]:
             if choice.feasible and family_of(choice) != family:
                 rivals.setdefault(family_of(choice), choice)
-        named = {choice.operator: choice for choice in rivals.values()}
+        named = {choice.operator: choice for choice in list(rivals.values())[:most]}
         try:
-            return turns(self.best, named, self.cost_of, self.cluster)
+            return turns(self.best, named, self.cost_of, self.cluster) if named else None
         except ValueError:  # an operator of the caller's own cannot be made again from its name
-            return ()
+            return None
 
     def answer(self) -> Answer:
         """Return what to use, by how much it leads, and where the choice turns."""
@@ -439,12 +501,12 @@ class Ranking(Ranked[Choice]):
         if not first.feasible:
             return Answer(self.verdict, {"why": why}, (self._table(),), **rest)
         facts = {
-            "others": self._leads(),
-            "theorem": f"{first.theorem}, {first.status}",
-            "a round": self._round(),
-            "turns": "; ".join(turn["words"] for turn in self.turns[:2]),
-            "codec": self._codec(),
+            "time" if self.by == "seconds" else "error": f"{self._cost(first)} {self.goal}",
+            "proved": self._proved(),
             "range": self._range(),
+            "next best": self._leads(),
+            "changes with": "; ".join(filter(None, (self.turn_text(), self._codec()))),
+            "a round": "" if first.limits is None else first.limits.shares_in_words(),
             "no guarantee": why,
         }
         return Answer(self.verdict, facts, (self._table(),), **rest)
@@ -457,8 +519,17 @@ class Ranking(Ranked[Choice]):
             return "No compressor has a guarantee: no proved theorem covers it, or its bound says nothing."
         every = "every step" if first.tau == 1 else f"every {first.tau} steps"
         rate = "" if first.eta is None else f" at eta = {first.eta:.3g}"
-        goal = " to the target" if self.by == "seconds" else ""
-        return f"Use {first.name}, averaging {every}{rate}: {self.cost_text(first)}{goal}."
+        return f"Use {first.name}, averaging {every}{rate}."
+
+    def _proved(self) -> str:
+        first = self.ranking[0]
+        if self.by == "error":
+            return f"{first.status}: {first.theorem}, for a run of mean seconds per round"
+        status = "" if first.status == "proved" else f", {first.status}"
+        return f"{number_text(first.rounds)} rounds ({first.theorem}{status}); the seconds are modelled"
+
+    def _cost(self, choice: Choice) -> str:
+        return f"{_digits(choice.seconds)} s" if self.by == "seconds" else f"{choice.error:.4g}"
 
     def _leads(self) -> str:
         others = [c for c in self.ranking[1:] if c.feasible]
@@ -466,19 +537,10 @@ class Ranking(Ranked[Choice]):
         word, much = ("takes", "as long") if self.by == "seconds" else ("has", "the error")
         named = others[:1] + ([plain] if plain is not None and plain is not others[0] else [])
         worse = [c for c in named if c.relative_cost >= DISTINCT]
-        lead = [f"{c.operator} {word} {c.relative_cost:.3g} times {much}" for c in worse[:1]]
-        lead += [f"{c.operator} {c.relative_cost:.3g} times" for c in worse[1:]]
-        alike = [f"{c.operator} is as good" for c in named if c.relative_cost < DISTINCT]
+        lead = [f"{operator_text(c.operator)} {word} {c.relative_cost:.3g} times {much}" for c in worse[:1]]
+        lead += [f"{operator_text(c.operator)} {c.relative_cost:.3g} times" for c in worse[1:]]
+        alike = [f"{operator_text(c.operator)} is as good" for c in named if c.relative_cost < DISTINCT]
         return ", ".join((*alike, *lead))
-
-    def _round(self) -> str:
-        limits = self.ranking[0].limits
-        if limits is None:
-            return ""
-        shares = sorted(limits.shares.items(), key=lambda each: -each[1])
-        text = ", ".join(f"{share:.0%} {part}" for part, share in shares if share >= LEAST_SHARE)
-        saved = limits.changes[:1]
-        return text + "".join(f"; 2x better {each.part} would save {each.saved_share:.0%}" for each in saved)
 
     def _codec(self) -> str:
         """Return how fast the winner's codec has to be to lead what needs none."""
@@ -486,7 +548,7 @@ class Ranking(Ranked[Choice]):
         rival = next((c.operator for c in self.ranking[1:] if c.feasible and not c.coded), "")
         if even is None:
             return ""
-        return f"{rival} leads below {even:.3g} coded coordinates/s ({4e-9 * even:.3g} GB/s)"
+        return f"{operator_text(rival)} is faster if codecs code below {4e-9 * even:.3g} GB/s"
 
     def _range(self) -> str:
         between = self.ranking[0].cost_between
@@ -502,13 +564,17 @@ class Ranking(Ranked[Choice]):
             parts = (
                 f"{each:.3g}" if each < math.inf else "" for each in (choice.compute_s, choice.communicate_s, coding)
             )
-            cost = choice.seconds if self.by == "seconds" else choice.error
-            totals = (f"{cost:.6g}", f"{choice.relative_cost:.3g}", str(choice.tau), number_text(choice.rounds))
+            cost = _digits(choice.seconds) if self.by == "seconds" else f"{choice.error:.4g}"
+            totals = (exchange_text(choice.exchange), cost, str(choice.tau), number_text(choice.rounds))
             without = "says nothing" if choice.vacuous else "not covered"
-            rows.append((choice.name, *(totals if choice.feasible else (without, "", "", "")), *parts))
+            back = choice.returned not in ("", choice.operator)
+            name = f"{choice.operator}, means by {choice.returned}" if back else operator_text(choice.operator)
+            rows.append((name, *(totals if choice.feasible else (without, "", "", "")), *parts))
         cost_name = "time [s]" if self.by == "seconds" else "error"
-        columns = ("compressor", cost_name, "x best", "tau", "rounds", "compute", "send", "code")
-        return Table(columns, tuple(rows), note="compute, send, code: mean seconds of one round, one after the other")
+        columns = ("compressor", "exchange", cost_name, "tau", "rounds", "step+wait", "send", "code")
+        meanings = exchange_note(choice.exchange for choice in self.ranking if choice.feasible)
+        note = f"step+wait, send, code: mean seconds of one round, one after the other; {meanings}"
+        return Table(columns, tuple(rows), left=frozenset({"exchange"}), note=note)
 
     @property
     def shown(self) -> tuple[Choice, ...]:
@@ -548,6 +614,11 @@ class Ranking(Ranked[Choice]):
             if choice.feasible
             for cost in (float(getattr(choice, self.by)),)
         }
+
+
+def _digits(seconds: float) -> str:
+    """Return four significant digits."""
+    return number_text(float(f"{seconds:.4g}"))
 
 
 # -- codec speed ---------------------------------------------------------------------------------------

@@ -78,7 +78,7 @@ class Rhythm:
         steps = "" if self.tau == 1 else f", averaging every {self.tau} steps"
         parts = f" in {self.parts} fragments" if self.parts > 1 else ""
         flight = "" if self.in_flight == self.steps else f" for {self.in_flight} of {self.steps} steps"
-        return buckets + steps + parts + (f", in flight{flight}" if self.in_flight else "")
+        return buckets + steps + parts + (f", overlapped with computing{flight}" if self.in_flight else "")
 
 
 def rhythm_of(*, tau: Any, overlap: bool, parts: Any = 1, in_flight: Any = None, buckets: Any = 1) -> Rhythm:
@@ -179,6 +179,8 @@ def rounds_of(longest: int) -> list[int]:
 # -- limits --------------------------------------------------------------------------------------------
 
 FASTER = 2
+LEAST_SHARE = 0.01  # of a round, that is worth a word
+SHARES = {"compute": "computing", "stragglers": "waiting for stragglers"}
 
 
 @dataclass(frozen=True)
@@ -223,6 +225,13 @@ class Limits:
     limit: str
     shares: dict[str, float]
     changes: tuple[Change, ...]
+
+    def shares_in_words(self) -> str:
+        """Return all shares of a round of at least 1 %, the largest first, and which change saves most."""
+        shares = sorted(self.shares.items(), key=lambda each: -each[1])
+        parts = ", ".join(f"{share:.0%} {SHARES.get(name, name)}" for name, share in shares if share >= LEAST_SHARE)
+        saved = [f"; {each.part} twice as good would save {each.saved_share:.0%}" for each in self.changes[:1]]
+        return parts + "".join(saved)
 
     def in_words(self) -> str:
         """Return one line: what limits, and which change saves most."""

@@ -44,6 +44,10 @@ def _values(at: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} = {real(name, at[name]):g}" for name in CONSTANTS)
 
 
+def _steps_text(steps: int) -> str:
+    return "local step" if steps == 1 else f"{number_text(steps)} local steps"
+
+
 ONE_WORKER = "One worker has nobody to average with: tau changes nothing"
 
 
@@ -114,20 +118,16 @@ class TauResult(Quantity):
         cluster, given = self.statement.at["cluster"], self.statement.at
         bits, steps = real("bits", given["bits"]), self.recommended
         averaging_s = cluster.averaging_s(bits).midpoint
-        unknown = "" if self.certified else f"{steps or 'no tau'} at {_values(given)}"
-        plain = (
-            ""
-            if self.safe is None
-            else f"{self.safe} steps if all took their mean time (real minimiser {self.tau_real:.4g})"
-        )
+        best = "no number of steps" if steps is None else f"every {_steps_text(steps)}"
+        averaging = f"takes {averaging_s:.3g} s, as long as {averaging_s / (cluster.step_s or 1):.3g} local steps"
         facts = {
-            "if assumed": unknown,
-            "theorem": shown.facts["theorem"],
-            "no stragglers": plain if cluster.is_random and not self.third_order else "",
-            "an averaging": f"{averaging_s:.3g} s, {averaging_s / cluster.step_s:.3g} steps" if cluster.step_s else "",
-            "turns": "" if steps is None or not self.certified else self._turn(cluster, bits, steps),
+            "best guess": "" if self.certified else f"{best}, if {_values(given)}",
+            "status": f"{shown.facts['status']} minimises a bound on the error",
+            "changes with": "" if steps is None or not self.certified else self._turn(cluster, bits, steps),
+            "one averaging": averaging if cluster.step_s else "",
+            "no stragglers": self._without_stragglers() if cluster.is_random and not self.third_order else "",
             "learning rate": self._rate(),
-            "smooth losses": "" if self.smooth is None else f"{self.smooth} by the third-order law",
+            "smooth losses": "" if self.smooth is None else f"every {_steps_text(self.smooth)}, by the third-order law",
         }
         return replace(shown, facts=facts, follow_up=self._follow_up())
 
@@ -145,20 +145,28 @@ class TauResult(Quantity):
                 name for name in CONSTANTS if any(text.startswith(f"{name} =") for text in self.statement.assumed)
             ]
             why = f"{listed(names)} {'were' if len(names) > 1 else 'was'} not given" if names else "estimates are wide"
-            ends = f"{number_text(self.lo)} and {number_text(self.hi)}".replace("inf", "any number")
-            return f"Between {ends} steps: {why}, so nothing is decided."
+            ends = f"{number_text(self.lo)} and {number_text(self.hi)}".replace("inf", "any number of")
+            return f"Not decided: between {ends} local steps (optimizer steps), because {why}."
         if steps is None:
             return f"No number of steps: eta L > 1 is outside Theorem 1; lower eta from {given['eta']}."
         round_s = steps * cluster.step_seconds_value(steps, bits)[0]
         time_s = Fraction(given["time_s"])
         if count_rounds(time_s, Fraction(round_s)) < 1:
             return f"No round of {steps} steps ends in {float(time_s):g} s: it takes {round_s:.4g} s; give more time."
-        counted = f" (stragglers {'not ' * bool(self.third_order)}counted)" if cluster.is_random else ""
-        return f"Average every {'step' if steps == 1 else f'{number_text(steps)} steps'}{counted}."
+        counted = "not counted" if self.third_order else "counted"
+        waiting = f"; waiting for stragglers is {counted}" if cluster.is_random else ""
+        return f"Average every {_steps_text(steps)} (optimizer steps){waiting}."
+
+    def _without_stragglers(self) -> str:
+        """Return what would be best if every step took its mean time."""
+        if self.safe is None:
+            return ""
+        real = f"over real numbers the minimum lies at {self.tau_real:.4g}"
+        return f"every {_steps_text(self.safe)}, if each took its mean time; {real}"
 
     def _rate(self) -> str:
         """Return how long a round the learning rate allows, and how to change it with tau or the workers."""
-        allows = "" if self.cap is None else f"allows {number_text(self.cap)} steps; "
+        allows = "" if self.cap is None else f"the theorem covers up to {_steps_text(self.cap)} at it; "
         return f"{allows}{RESCALING}"
 
     def _turn(self, cluster: Cluster, bits: float, steps: int) -> str:
@@ -180,13 +188,14 @@ class TauResult(Quantity):
             return best(scale) == 1
 
         if steps > 1 and not is_one(FASTEST):
-            return f"no bandwidth makes every step best: {best(FASTEST)} steps at instant links"
+            return f"no bandwidth reaches every step: instant links give every {best(FASTEST)} steps"
         if steps == 1 and is_one(1 / FASTEST):
             return "no bandwidth makes longer rounds best"
         factor = crossing(lambda scale: is_one(scale) == (steps == 1), FASTEST if steps > 1 else 1 / FASTEST)
         assert factor is not None
         turned = bandwidth_text(factor, cluster)
-        return f"every step is best above {turned}" if steps > 1 else f"longer rounds are best below {turned}"
+        best_there = f"every step is best above {turned}" if steps > 1 else f"longer rounds are best below {turned}"
+        return f"bandwidth: {best_there}"
 
     def _costs_nothing(self) -> bool:
         cluster = self.statement.at["cluster"]
@@ -196,10 +205,10 @@ class TauResult(Quantity):
         if self.statement.at["cluster"].workers == 1:
             return ""
         if not self.certified:
-            return "measure: ratedist plan --pilot pilot.json; or give --L --sigma2 --gap"
+            return "measure them: ratedist plan --pilot pilot.json; or give --L --sigma2 --gap"
         if self.rho is not None or self.recommended is None or self._costs_nothing():
             return ""
-        return "PeriodicAveraging(schedule='auto') measures while training whether more pays"
+        return "measure in training if more pays: PeriodicAveraging(schedule='auto')"
 
 
 def published_statement(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,8 +13,6 @@ MOST_LINES = 12  # beside the tables
 LABEL = 14  # characters of a label
 SHORTEST_NAME, LEAST_WORDS = 8, 20  # characters of a table's first and of a wrapped last column
 INDENT = "  "
-FIXED = re.compile(r"(?<=\d) (?=\d{3}\b)")  # between the digits of one number
-GLUE = "\N{NO-BREAK SPACE}"  # textwrap breaks no line there
 
 
 def width_of_output() -> int:
@@ -159,7 +156,7 @@ class Answer:
 
     def _lines(self, width: int, most: int | None) -> list[str]:
         head = _wrapped(self.verdict, width)
-        foot = _wrapped(self.left_out and f"left out: {self.left_out}", width, "", INDENT)
+        foot = _wrapped(self.left_out and f"not modelled: {self.left_out}", width, "", INDENT)
         foot += _wrapped(self.assumed and f"assumed: {', '.join(self.assumed)}", width, "", INDENT)
         foot += _wrapped(self.follow_up and f"-> {self.follow_up}", width, "", "   ")
         facts = {label: text for label, text in self.facts.items() if text}
@@ -177,15 +174,14 @@ class Answer:
 def _wrapped(text: Any, width: int, first: str = "", then: str = "") -> list[str]:
     if not text:
         return []
-    lines = textwrap.wrap(
-        FIXED.sub(GLUE, text),
+    return textwrap.wrap(
+        text,
         width,
         initial_indent=first,
         subsequent_indent=then,
         break_long_words=False,
         break_on_hyphens=False,
     )
-    return [line.replace(GLUE, " ") for line in lines]
 
 
 class Answered:

@@ -26,7 +26,7 @@ def unit_text(unit: str, value: float = 2.0) -> str:
 
 
 def number_text(value: float) -> str:
-    """Return nine significant digits, whole numbers below 10^15 in full; thousands are set apart.
+    """Return nine significant digits, whole numbers below 10^15 in full; thousands are separated by commas.
 
     Parameters
     ----------
@@ -34,8 +34,8 @@ def number_text(value: float) -> str:
         The number.
     """
     if math.isfinite(value) and value == int(value) and abs(value) < 1e15:
-        return f"{int(value):,}".replace(",", " ")
-    return f"{value:,.9g}".replace(",", " ")
+        return f"{int(value):,}"
+    return f"{value:,.9g}"
 
 
 # -- plain values and JSON -----------------------------------------------------------------------------

@@ -46,6 +46,10 @@ class Advised:
         stated = [json.dumps(value) if name == "op" else f"{name}={value!r}" for name, value in self.arguments.items()]
         return f"rd.{self.call}({', '.join([*stated[:1], *self.yours, *stated[1:]])})"
 
+    def in_shell(self) -> str:
+        """Return the same measurement as a command."""
+        return f"ratedist measure x.npy --operators {self.arguments['op']}"
+
 
 @dataclass(frozen=True)
 class Statement:
@@ -156,11 +160,11 @@ def reference_of(name: str) -> Reference | None:
     return Reference(name) if name in entries() else None
 
 
-def _theorem_text(statement: Statement) -> str:
-    """Return name, status and the first word of the source, which is its key in the bibliography."""
+def _status_text(statement: Statement) -> str:
+    """Return status, name and the first word of the source, which is its key in the bibliography."""
     source = statement.reference.partition(",")[0]
-    text = ", ".join(part for part in (statement.theorem, statement.status) if part)
-    return f"{text} ({source})" if source else text
+    name = f"{statement.theorem} ({source})" if source else statement.theorem
+    return f"{statement.status}: {name}" if statement.status else name
 
 
 class Stated:
@@ -226,23 +230,28 @@ class Stated:
         """Return the number as a sentence to act on, with facts and what was assumed."""
         s = self.statement
         tables = self._tables()
-        calls = " or ".join(each.in_words() for each in s.advised if each.yours)
+        call = next((each.in_shell() for each in s.advised if each.yours), "")
         advice = "" if s.advice in s.facts.values() else s.advice
         return Answer(
             verdict=self.verdict,
-            facts={**s.facts, "interval": "" if tables else self._interval_text(), "theorem": _theorem_text(s)},
+            facts={**s.facts, "status": _status_text(s), **({} if tables else self._precision())},
             tables=tables,
             left_out=s.left_out,
             assumed=s.assumed,
-            follow_up=f"measure a compressor: {calls}" if calls else advice,
+            follow_up=f"measure a compressor: {call}" if call else advice,
             evidence={
                 "theorem": ", ".join(part for part in (s.theorem, s.status, s.reference) if part),
-                "about": s.about,
+                "interval": self._interval_text(),
+                "it is about": s.about,
                 "needs": s.needs,
                 "assuming": s.assumptions,
                 "what to do": s.advice,
             },
         )
+
+    def _precision(self) -> dict[str, str]:
+        """Return how far the number can be from the theorem's value, as a fact."""
+        return {"interval": self._interval_text()}
 
     def _in_verdict(self) -> str:
         return self._shown()
@@ -261,7 +270,7 @@ class Stated:
         rows = {
             "interval": self._interval_text(),
             "theorem": " ".join(part for part in (s.theorem, s.status and f"({s.status})", s.reference) if part),
-            "about": s.about,
+            "it is about": s.about,
             "needs": "; ".join(s.needs),
             "assuming": "; ".join(s.assumptions),
             "what to do": s.advice,
@@ -282,6 +291,8 @@ class Stated:
 
 
 # -- one number ----------------------------------------------------------------------------------------
+
+ROUNDED = 1e-9  # relative, below the digits that are shown
 
 
 class Quantity(Stated, float):
@@ -326,10 +337,15 @@ class Quantity(Stated, float):
         return f"{number_text(float(self))} {unit_text(self.unit, float(self))}".strip()
 
     def _interval_text(self) -> str:
-        ends = f"[{self.lo!r}, {self.hi!r}]" if self.certified else f"[{number_text(self.lo)}, {number_text(self.hi)}]"
+        ends = f"[{self.lo!r}, {self.hi!r}]" if self.certified else f"{number_text(self.lo)} to {number_text(self.hi)}"
         if self.certified:
             return f"certified in {ends}"
-        return "not certified" if math.isinf(self.lo) or math.isinf(self.hi) else f"observed in {ends}, not certified"
+        return "not certified" if math.isinf(self.lo) else f"from {ends}, not certified"
+
+    def _precision(self) -> dict[str, str]:
+        if not self.certified or self.hi - self.lo > ROUNDED * abs(self):
+            return super()._precision()
+        return {"rounding": f"certified below {ROUNDED:.0e} of the value (interval: --explain)"}
 
     def _value_in_latex(self) -> str:
         number = float(self)

@@ -10,6 +10,7 @@ import pytest
 import ratedist as rd
 from bounds.theorems import pasgd_iterations
 from ratedist.interfaces.cli import main
+from ratedist.plans.ranking import turns
 from ratedist.records import Answer, Table
 
 from .pilots.test_pilot_plan import asked_of, flat, noisy, pilot_on, problem
@@ -100,7 +101,7 @@ def parts(text):
     for line in text.splitlines():
         if not line:
             in_table = not in_table if not tables or not in_table else False
-            in_table = in_table or not re.match(r"left out: |assumed: |-> ", "")
+            in_table = in_table or not re.match(r"not modelled: |assumed: |-> ", "")
         (tables if in_table and line.startswith("  ") else beside).append(line)
     return [line for line in beside if line], [line for line in tables if line]
 
@@ -130,9 +131,9 @@ def test_explain_has_all_of_the_answer_and_each_hypothesis_once(line, printed):
 
 
 CLUSTER_WORDS = {
-    "--bandwidth-bit-per-s 1e10": "10 Gbit/s a link",
-    "--latency-s 50e-6": "50 us a hop",
-    "--topology ring": "ring",
+    "--bandwidth-bit-per-s 1e10": "10 Gbit/s per link",
+    "--latency-s 50e-6": "50 us per hop",
+    "--topology ring": "ring topology",
     "--step-s 0.1": "steps of 0.1 s",
     "--compute exponential": "exponential step times",
 }
@@ -148,7 +149,7 @@ ON_A_CLUSTER = {
         "--codec free": "codecs as fast as on this machine",
     },
 }
-LENGTH = "32 bits a parameter"
+LENGTH = "32 bits per parameter"
 
 
 def assumed(text):
@@ -175,7 +176,7 @@ def test_a_message_given_by_its_parameters_assumes_their_bits(command, printed):
 
 def test_python_knows_what_was_not_said_of_a_cluster_too():
     assert rd.Cluster(workers=4).assumed() == (
-        *("steps of 0.1 s", "exponential step times", "ring", "10 Gbit/s a link", "50 us a hop"),
+        *("steps of 0.1 s", "exponential step times", "ring topology", "10 Gbit/s per link", "50 us per hop"),
     )
     stated = rd.Cluster(workers=4, bandwidth_bit_per_s=1e10, latency_s=50e-6, topology="ring", compute="exponential")
     assert stated.assumed() == ("steps of 0.1 s",)
@@ -238,7 +239,7 @@ def test_the_headline_counts_stragglers_where_steps_are_random(compute):
     asked = {"L": 1, "sigma2": 1, "eta": 0.01, "gap": 1, "time_s": 600, "bits": 8.192e8}
     best = rd.tau_star(**asked, cluster=rd.Cluster(workers=16, step_s=0.08, compute=compute))
     assert best.recommended == (best.safe if compute == "constant" else best.sharp)
-    assert best.answer().verdict.startswith(f"Average every {best.recommended} steps")
+    assert best.answer().verdict.startswith(f"Average every {best.recommended} local steps")
     assert best.to_dict()["recommended"] == best.recommended
 
 
@@ -256,9 +257,9 @@ def test_every_step_is_best_above_the_bandwidth_that_is_said(d, compute):
         return rd.tau_star(**asked, cluster=cluster)
 
     here = best(1e8)
-    turn = here.answer().facts["turns"]
+    turn = here.answer().facts["changes with"]
     if "no bandwidth" in turn:
-        assert best(1e15).recommended == int(re.search(r"best: (\d+)", turn)[1]) > 1
+        assert best(1e15).recommended == int(re.search(r"every (\d+) steps$", turn)[1]) > 1
         return
     at = gbit_per_s(turn)
     assert "above" in turn if here.recommended > 1 else "below" in turn
@@ -309,3 +310,88 @@ def test_the_rescaling_of_the_rate_is_that_of_theorem_1():
 
     assert best_rate(16, 1) / best_rate(4, 1) == pytest.approx(2, rel=0.01)
     assert best_rate(10**9, 1001) / best_rate(10**9, 126) == pytest.approx(0.5, rel=0.01)
+
+
+def test_a_limit_is_said_at_half_and_at_twice_its_constant():
+    said = rd.bits_lower_bound(d=1, omega=1).answer().facts["changes with"]
+    for level, rate in re.findall(r"omega = ([\d.]+) needs ([\d.]+)", said):
+        assert float(rate) == pytest.approx(np.log2(1 + 1 / float(level)) / 2, rel=5e-3)
+    assert (
+        rd.bits_lower_bound(d=1, alpha=0.9).answer().facts["changes with"] == "alpha = 0.45 needs 0.576 per coordinate"
+    )
+
+
+SHELL = re.compile(r"ratedist (measure x\.npy --operators [^\n]*)")
+
+
+@pytest.mark.parametrize("line", ["bits --d 1000 --omega 2", "bits --d 9 --alpha 0.1 0.5", "solve --d 1e6 --bits 2e6"])
+def test_advice_for_the_shell_can_be_run(line, printed, folder):
+    np.save(folder / "x.npy", np.arange(1.0, 65.0, dtype=np.float32))
+    advised = SHELL.search(" ".join(printed(line).split()))[1]
+    assert "bits" in printed(advised)
+
+
+def shares_said(facts):
+    return [float(share) for share in re.findall(r"(\d+)% ", facts["a round"].partition(";")[0])]
+
+
+@pytest.mark.parametrize("compute", ["constant", "exponential"])
+def test_the_shares_of_a_round_are_all_named(compute):
+    cluster = rd.Cluster(workers=8, step_s=0.1, compute=compute, bandwidth_bit_per_s=1e9)
+    by_theorem = rd.plan(d=10**7, cluster=cluster, operators=["identity"], target=0.1)
+    for plan in (by_theorem, rd.plan(pilot="resnet20", cluster=cluster)):
+        assert sum(shares_said(plan.answer().facts)) == pytest.approx(100, abs=4)
+
+
+def test_a_plan_that_is_not_decided_says_try():
+    plans = [rd.plan(pilot=pilot, cluster=flat(1e9)) for pilot in (pilot_on(problem("even")), noisy(8))]
+    for plan in plans:
+        assert plan.verdict.startswith("Try " if plan.alike else "Use ")
+        assert bool(plan.answer().facts["not decided"]) == bool(plan.alike)
+    assert any(plan.alike for plan in plans)
+
+
+@pytest.mark.parametrize("name", ["resnet20", "transformer"])
+def test_the_table_of_a_pilot_is_sorted_by_time_and_has_the_surest(name):
+    plan = rd.plan(pilot=name, cluster=rd.Cluster(workers=64, step_s=0.5))
+    (table,) = plan.answer().tables
+    times = [float(row[4]) for row in table.rows]
+    assert times == sorted(times)
+    low, high = plan.surest.ratio_ends
+    assert f"{low:.3g} to {high:.3g}" in {row[5] for row in table.rows}
+    assert f"least upper end: {plan.surest.name}" in table.note
+
+
+def test_messages_that_are_not_compressed_have_one_name():
+    cluster = rd.Cluster(workers=64, step_s=0.5, bandwidth_bit_per_s=1e12)
+    asked = {"operators": ["identity", "tcdq:omega=1"], "codec": "free"}
+    for plan in (rd.plan(pilot="resnet20", cluster=cluster), rd.plan(d=10**6, cluster=cluster, target=0.1, **asked)):
+        text = str(plan)
+        assert "uncompressed" in text
+        assert not re.search(r"binary32|identity", text)
+
+
+def test_no_bandwidth_changes_the_choice_where_it_is_said():
+    asked = {"operators": ["tcdq:omega=1", "qsgd:4"], "target": 0.1, "codec": "free"}
+
+    def best(bandwidth):
+        return rd.plan(d=10**6, cluster=rd.Cluster(workers=64, bandwidth_bit_per_s=bandwidth), **asked)
+
+    assert best(1e10).answer().facts["changes with"].startswith("not with the bandwidth")
+    assert len({best(bandwidth).best.operator for bandwidth in (1e7, 1e10, 1e13)}) == 1
+
+
+def test_a_rival_with_less_time_that_is_ranked_behind_turns_nothing():
+    plan = rd.plan(pilot="resnet20", cluster=rd.Cluster(workers=64, step_s=0.5))
+    behind = {choice.operator for choice in plan.shown if choice.ratio < plan.best.ratio}
+    assert behind
+    rivals = {choice.operator: choice for choice in plan.shown[1:]}
+    assert not behind & {turn["rival"] for turn in turns(plan.best, rivals, plan.time_of, plan.cluster)}
+
+
+def test_an_excess_below_0_is_explained(printed, folder):
+    np.save(folder / "steep.npy", 0.9 ** np.arange(1000, dtype=np.float32))
+    assert "below 0: the limit holds for the mean over Gaussian vectors" in " ".join(
+        printed("compare topk steep.npy --against qsgd --bits 2").split()
+    )
+    assert "below 0" not in printed("compare tcdq gradient.npy --against qsgd --bits 2")

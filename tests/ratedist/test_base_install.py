@@ -70,8 +70,8 @@ def test_bounds_and_limits_of_the_calculator_need_no_extra():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ("bits --d 1e9 --omega 1", "500 000 000 bits"),
-        pytest.param(f"tau {TAU}", "no stragglers  23 steps", marks=pytest.mark.thorough),
+        ("bits --d 1e9 --omega 1", "500,000,000 bits"),
+        pytest.param(f"tau {TAU}", "no stragglers  every 23 local steps", marks=pytest.mark.thorough),
         pytest.param("solve --bits 2e6 --omega 1", "d", marks=pytest.mark.thorough),
         pytest.param("outer --eta 0.1 --tau 30 --L 1 --mu 0.001", "curvatures", marks=pytest.mark.thorough),
         pytest.param("cite worst_case_bits", "@", marks=pytest.mark.thorough),

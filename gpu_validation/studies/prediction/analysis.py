@@ -207,9 +207,9 @@ def _cells_of(
         base_s = taken[synchronous] * base.seconds_per_step[place]
         for choice in problem.choices():
             sent = pilot.sent(choice.operator, design.level) if choice.operator else None
-            foretold = predictor.foretell(sent, choice.exchange, Rhythm(choice.tau))
-            ratio_of_steps = predictor.clock.of(foretold.run)[1]
-            predicted = _guess(ratio_of_steps) if model == GUESS else foretold.time_ratio
+            forecast = predictor.forecast(sent, choice.exchange, Rhythm(choice.tau))
+            ratio_of_steps = predictor.clock.of(forecast.run)[1]
+            predicted = _guess(ratio_of_steps) if model == GUESS else forecast.time_ratio
             per_step = trained[choice.name].seconds_per_step[place] / base_s
             longest = LONGER * problem.steps * per_step
             measured, progress = taken[choice] * per_step, taken[synchronous] / taken[choice]

@@ -1,4 +1,4 @@
-"""What pilots foretell of trainings, against those trainings: errors, coverage and regret, held out.
+"""What pilots predict of trainings, against those trainings: errors, coverage and regret, held out.
 
 Fixed beforehand, in this folder: problems, learning rates and halves, choices and networks, the target and how it is
 read.  The design half was there to find where the model fails, and to make it better; the held-out half was run once.

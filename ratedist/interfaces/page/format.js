@@ -2,7 +2,7 @@
 
 export function text(value) {
   const number = Number(value);
-  if (Number.isInteger(number) && Math.abs(number) < 1e15) return number.toLocaleString("en").replaceAll(",", " ");
+  if (Number.isInteger(number) && Math.abs(number) < 1e15) return number.toLocaleString("en");
   return String(Number(number.toPrecision(6)));
 }
 

@@ -12,7 +12,7 @@ const MOST_BYTES = 1e6;
 const MOST_ROWS = 12;
 const MEASURED = ["step_s", "compute"]; // of the cluster, by the pilot
 const COLUMNS = ["operator", "exchange", "tau", "overlap", "parts", "in_flight", "buckets", "ratio", "low", "high", "seconds_per_step", "progress", "limits", "relative_cost"];
-const WAYS = { sum: "summed", gather: "gathered", two_shot: "in two shots", node_gather: "gathered of nodes", node_two_shot: "in two shots of nodes" };
+const WAYS = { sum: "summed", gather: "gathered", two_shot: "in two shots", node_gather: "gathered between nodes", node_two_shot: "in two shots between nodes" };
 
 const pilot = { record: null, fault: "" };
 
@@ -103,8 +103,9 @@ function named({ operator, exchange, tau, parts, in_flight: flight, buckets }) {
   const way = exchange === "sum" || !exchange ? "" : `, ${WAYS[exchange]}`;
   const cut = parts > 1 ? ` in ${parts} fragments` : "";
   const during = buckets > 1 ? `, in ${buckets} buckets during the backward pass` : "";
-  const flying = flight ? `, in flight for ${flight === 1 ? "a step" : `${flight} steps`}` : "";
-  return `${operator}${way}, ${tau === 1 ? "every step" : `every ${tau} steps`}${cut}${flying}${during}`;
+  const flying = flight ? `, overlapped with ${flight === 1 ? "a step" : `${flight} steps`}` : "";
+  const name = operator === "binary32" ? "uncompressed" : operator;
+  return `${name}${way}, ${tau === 1 ? "every step" : `every ${tau} steps`}${cut}${flying}${during}`;
 }
 
 function ratio({ time_ratio: { value, interval, level } }) {

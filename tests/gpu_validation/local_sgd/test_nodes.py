@@ -1,4 +1,4 @@
-"""Averaging of ranks in nodes: the definition, simulated and real alike bit for bit, bytes of either link foretold."""
+"""Averaging of ranks in nodes: the definition, simulated and real alike bit for bit, bytes of either link predicted."""
 
 from dataclasses import astuple, replace
 

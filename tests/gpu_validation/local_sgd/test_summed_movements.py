@@ -1,4 +1,4 @@
-"""Averaging by sums on the way: simulated workers and real processes alike bit for bit, every byte foretold."""
+"""Averaging by sums on the way: simulated workers and real processes alike bit for bit, every byte predicted."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Averaging in two shots: simulated workers and real processes alike bit for bit, every byte foretold."""
+"""Averaging in two shots: simulated workers and real processes alike bit for bit, every byte predicted."""
 
 import contextlib
 import io

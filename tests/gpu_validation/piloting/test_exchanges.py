@@ -95,7 +95,7 @@ def test_elsewhere_seconds_are_those_of_the_links(found, other):
 def test_a_part_twice_as_good_saves_its_share_of_what_was_timed(found):
     changed, cluster = timed(found)
     plan = rd.plan(pilot=changed, cluster=cluster)
-    run = changed.predictor(cluster).foretell(None, "gather", Rhythm()).run
+    run = changed.predictor(cluster).forecast(None, "gather", Rhythm()).run
     assert run.communicate_s + run.coding_s == pytest.approx(1.0)
     assert sum(run.shares().values()) == pytest.approx(1)
     assert plan.best.seconds_per_step is not None

@@ -53,7 +53,7 @@ STATE = State(
     received_bytes=12,
     expected_sent_bytes=10,
     expected_received_bytes=12,
-    foretold=2,
+    predicted=2,
     bits=Sample.of([30.0, 31.0]),
     ratio=Sample.of([1.0, 1.5]),
     coordinate=Sample.of([0.1]),
@@ -158,8 +158,8 @@ def test_what_cannot_be_read_is_one_sentence(tmp_path):
         read_folder(tmp_path)
     path = written(tmp_path)
     text = path.read_text()
-    path.write_text(text.replace('"version": 1', '"version": 2'))
-    with pytest.raises(UsageError, match="was written by version 2 of the telemetry, and this program reads version 1"):
+    path.write_text(text.replace('"version": 2', '"version": 1'))
+    with pytest.raises(UsageError, match="was written by version 1 of the telemetry, and this program reads version 2"):
         read_folder(tmp_path)
     path.write_text(text.replace('"seconds"', '"minutes"'))
     with pytest.raises(

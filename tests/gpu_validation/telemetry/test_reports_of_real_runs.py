@@ -108,10 +108,10 @@ MODES = {
     "shards": {"schedule": 4, "d": 100_000},
     "shards of half precision": {"schedule": 4, "d": 200_000, "dtype": torch.bfloat16},
 }
-UNFORETOLD = ("gossip",)
+UNPREDICTED = ("gossip",)
 
 
-def test_bytes_are_those_foretold_in_every_mode_both_ways_and_ranks_agree(tmp_path):
+def test_bytes_are_those_predicted_in_every_mode_both_ways_and_ranks_agree(tmp_path):
     def work(place):
         for name, settings in MODES.items():
             run(place, 8, telemetry=tmp_path / name, **settings)
@@ -122,7 +122,7 @@ def test_bytes_are_those_foretold_in_every_mode_both_ways_and_ranks_agree(tmp_pa
         report = report_of(read_folder(tmp_path / name))
         assert not report.accused, (name, [c.quantity for c in report.accused])
         counted = [c for c in report.comparisons if c.quantity.endswith("whole run")]
-        if name in UNFORETOLD:
+        if name in UNPREDICTED:
             assert not counted
             assert "cannot be predicted" in str(report)
         else:

@@ -1,4 +1,4 @@
-"""Bytes foretold from lengths against a list of every single transfer."""
+"""Bytes predicted from lengths against a list of every single transfer."""
 
 import pytest
 from hypothesis import given

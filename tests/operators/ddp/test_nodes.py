@@ -77,7 +77,7 @@ def by_hand(method, exchange, scope, nodes, per_node):
 @pytest.mark.every(4)
 @pytest.mark.parametrize("scope", ["bucket", "layer"])
 @pytest.mark.parametrize(("ranks", "per_node"), [(4, 2), (6, 3)])
-def test_gradients_are_those_of_the_definition_and_every_byte_of_either_link_is_foretold(ranks, per_node, scope):
+def test_gradients_are_those_of_the_definition_and_every_byte_of_either_link_is_predicted(ranks, per_node, scope):
     cases = list(itertools.product(METHODS, ("gather", "two_shot")))
 
     def work(place):

@@ -229,8 +229,8 @@ def test_the_advice_spells_the_ends_as_the_interval_does():
     guess = rd.tau_star(eta=0.01, time_s=600, cluster=cluster, bits=32 * 25_600_000)
 
     assert (guess.lo, guess.hi) == (1, 2274)
-    assert guess.statement.advice.startswith("From 1 to 2 274 over L, sigma2, gap")
-    assert "[1, 2 274]" in guess.explain()
+    assert guess.statement.advice.startswith("From 1 to 2,274 over L, sigma2, gap")
+    assert "from 1 to 2,274" in guess.explain()
 
 
 LIPSCHITZ = {"eta": "0.05", "L": 1, "sigma2": 1, "gap": 1, "time_s": 10_000, "bits": 0}

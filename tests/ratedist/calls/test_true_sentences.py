@@ -33,7 +33,7 @@ def test_the_length_of_a_message_is_asked_for(name, capsys):
     assert "give bits or d, not both" in shown(f"{line} --bits 3 --d 4", capsys)
     by_d, by_bits = (json.loads(shown(f"{line} {each} --json", capsys)) for each in ("--d 1e6", "--bits 32e6"))
     said = set(by_d.pop("assumed")) - set(by_bits.pop("assumed"))
-    assert said == {"32 bits a parameter"}
+    assert said == {"32 bits per parameter"}
     stated = json.dumps(by_bits).replace('"32e6"', '"32000000"')
     assert by_d == json.loads(stated)
     assert '"value"' in shown(line.replace("--workers 16", "--workers 1") + " --json", capsys)

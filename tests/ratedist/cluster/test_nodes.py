@@ -98,7 +98,7 @@ def test_casts_are_not_summed_in_binary32_across_nodes():
 def test_a_slow_link_between_makes_the_plan_compress_once_a_node():
     found = rd.plan(d=10**8, cluster=cluster(between=rd.Link(1e9, 1e-4)), operators=["tcdq:omega=0.1"], **FREE)
     assert found.best.exchange == "node_two_shot"
-    assert found.best.name.endswith("in two shots of nodes")
+    assert found.best.name.endswith("in two shots between nodes")
     flat = rd.plan(
         d=10**8, cluster=cluster(between=rd.Link(1e9, 1e-4)), operators=["tcdq:omega=0.1"], exchange="two_shot", **FREE
     )

@@ -169,9 +169,9 @@ def test_noise_leaves_a_finite_prediction_and_is_named():
     assert 0 < kept.interval.lo < 0.9 < 1.1 < kept.interval.hi < math.inf
     assert (hidden.hidden("", 4), hidden.stretches) == (1, 2)
     pilot = replace(pilot_of(path(problem("even")), MESSAGES), rounds=hidden)
-    foretold = pilot.predict(cluster(), tau=4)
-    assert math.isfinite(foretold.time_ratio.interval.hi)
-    assert any("progress in 1 of 2 stretches of training" in each for each in foretold.unknown)
+    predicted = pilot.predict(cluster(), tau=4)
+    assert math.isfinite(predicted.time_ratio.interval.hi)
+    assert any("progress in 1 of 2 stretches of training" in each for each in predicted.unknown)
     assert not any("stretches of training" in each for each in pilot.predict(cluster(), tau=1).unknown)
 
 
@@ -284,7 +284,7 @@ def test_what_trials_have_not_shown_adds_to_what_their_moments_tell():
     assert (open_ended.lo, open_ended.hi) == (0, math.inf)
 
 
-def test_a_level_is_that_of_all_that_is_foretold():
+def test_a_level_is_that_of_all_that_is_predicted():
     pilot = pilot_of(path(problem("even")), MESSAGES)
     rng = np.random.default_rng(1)
     noisy = replace(

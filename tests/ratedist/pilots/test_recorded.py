@@ -56,9 +56,10 @@ def test_steps_beside_a_pilot_of_a_file_are_refused(tmp_path, capsys):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_answer_says_whose_gradients_they_are(name):
     words = RECIPES[name].about
-    for answer in (rd.plan(pilot=name, cluster=cluster()), rd.predict(name, cluster(), tau=2)):
-        assert any(words in assumed for assumed in answer.answer().assumed)
-        assert answer.answer().left_out == "changes of the learning rate after the pilot; theorems are for plain SGD"
+    plan, prediction = rd.plan(pilot=name, cluster=cluster()).answer(), rd.predict(name, cluster(), tau=2).answer()
+    assert words in plan.facts["pilot"]
+    assert any(words in assumed for assumed in prediction.assumed)
+    assert plan.left_out == prediction.left_out == "changes of the learning rate after the pilot"
 
 
 def test_a_model_of_another_size_sends_as_many_bits_a_parameter():

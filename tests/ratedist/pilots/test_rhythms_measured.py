@@ -17,12 +17,12 @@ ROWS = [row for row in RECORDS if row["record"] == "rhythm"]
 OVERLAPPED = [row for row in ROWS if row["in_flight"] or row["buckets"] > 1]
 
 
-def off(rows, foretold=lambda row: row["predicted_s"]):
+def off(rows, predicted=lambda row: row["predicted_s"]):
     """Median relative error."""
-    return median(abs(foretold(row) / row["measured_s"] - 1) for row in rows)
+    return median(abs(predicted(row) / row["measured_s"] - 1) for row in rows)
 
 
-def foretold_s(row, **other):
+def predicted_s(row, **other):
     """Seconds of a step from the link and the step alone."""
     network = row["processes"], row["mbit_per_s"]
     alone = next(r for r in RECORDS if r["record"] == "alone" and (r["processes"], r["mbit_per_s"]) == network)
@@ -40,8 +40,8 @@ def foretold_s(row, **other):
         f"{row['processes']}-{row['mbit_per_s']:g}-{row['tau']}-{row['in_flight']}-{row['parts']}-{row['buckets']}"
     ),
 )
-def test_the_foretold_seconds_follow_from_the_link_and_the_step(row):
-    assert row["predicted_s"] == pytest.approx(foretold_s(row), rel=1e-9)
+def test_the_predicted_seconds_follow_from_the_link_and_the_step(row):
+    assert row["predicted_s"] == pytest.approx(predicted_s(row), rel=1e-9)
     assert row["measured_s"] == pytest.approx(median(row["seconds"]), rel=1e-3)
 
 
@@ -62,9 +62,9 @@ def test_most_cells_are_within_a_twentieth_and_all_on_the_networks_that_the_mode
     assert max(afterwards) < 0.17
 
 
-def test_sums_one_after_the_other_would_be_foretold_too_long():
+def test_sums_one_after_the_other_would_be_predicted_too_long():
     eight = [row for row in ROWS if row["buckets"] == 8]
-    assert off(eight, lambda row: foretold_s(row, sums_at_once=1)) > 0.1
+    assert off(eight, lambda row: predicted_s(row, sums_at_once=1)) > 0.1
     assert off(eight) < 0.03
 
 

@@ -24,7 +24,7 @@ def pilot_of(mbit):
 
 
 def chosen(rows):
-    """Of every operator the way that is foretold to take least, as a plan chooses it."""
+    """Of every operator the way that is predicted to take least, as a plan chooses it."""
     best = {}
     for row in sorted(rows, key=lambda row: row["predicted_s"]):
         best.setdefault(row["operator"], row)
@@ -32,7 +32,7 @@ def chosen(rows):
 
 
 def told_wrongly(rows):
-    """Pairs whose measured order is clear, and whose foretold order is another."""
+    """Pairs whose measured order is clear, and whose predicted order is another."""
     wrong = []
     for fast, slow in itertools.permutations(rows, 2):
         if slow["measured_s"] > MARGIN * fast["measured_s"] and slow["predicted_s"] <= fast["predicted_s"]:
@@ -70,7 +70,7 @@ def test_the_order_is_no_matter_of_course():
 
 
 @pytest.mark.parametrize("mbit", NETWORKS)
-def test_the_foretold_seconds_are_those_of_the_model_for_the_recorded_pilot(mbit):
+def test_the_predicted_seconds_are_those_of_the_model_for_the_recorded_pilot(mbit):
     """The record holds what a pilot measured: link and codecs; the seconds follow from them alone."""
     pilot = pilot_of(mbit)
     m, d, link = pilot["processes"], pilot["d"], pilot["link"]
@@ -93,7 +93,7 @@ def test_the_foretold_seconds_are_those_of_the_model_for_the_recorded_pilot(mbit
 
 @pytest.mark.parametrize("operator", sorted(OPERATORS))
 def test_half_the_seconds_of_an_operator_would_be_noticed(operator):
-    """On some network the order fails when one operator is foretold to take half the time."""
+    """On some network the order fails when one operator is predicted to take half the time."""
 
     def halved(row):
         return row | {"predicted_s": row["predicted_s"] * (0.5 if row["operator"] == operator else 1)}

@@ -162,8 +162,8 @@ def test_what_does_not_fit_together_is_refused(given, match):
         (Rhythm(), ""),
         (Rhythm(buckets=16), ", in 16 buckets during the backward pass"),
         (Rhythm(8), ", averaging every 8 steps"),
-        (Rhythm(8, 8), ", averaging every 8 steps, in flight"),
-        (Rhythm(8, 2, 2), ", averaging every 8 steps in 2 fragments, in flight for 2 of 4 steps"),
+        (Rhythm(8, 8), ", averaging every 8 steps, overlapped with computing"),
+        (Rhythm(8, 2, 2), ", averaging every 8 steps in 2 fragments, overlapped with computing for 2 of 4 steps"),
     ],
 )
 def test_a_rhythm_in_words(rhythm, words):

@@ -49,7 +49,7 @@ def test_the_units_cover_every_codec_size_and_training():
     assert sum(unit.startswith("train") for unit in units) == 3 * len(TRAINED)
 
 
-def test_a_small_run_of_real_processes_sends_what_is_foretold():
+def test_a_small_run_of_real_processes_sends_what_is_predicted():
     record = {"unit": "network:2", **SMALL.measure("network:2")}
 
     assert len(record["methods"]) == 1 + 2 * len(CODECS)

@@ -73,7 +73,7 @@ MEDIAN = "time to the target, median"
 
 
 # -- right and wrong models ----------------------------------------------------------------------------------
-def test_the_tiny_study_is_foretold(records):
+def test_the_tiny_study_is_predicted(records):
     found = cells(STUDY, records)
     assert len(found) == 4
     assert "goal: at most 0.03, met" in row(records, MEDIAN).reason

@@ -34,7 +34,7 @@ def test_on_a_phone_the_answers_stand_on_the_first_screen_and_the_fields_one_tap
         page.click("#inputs > summary")
         page.fill("#d", "1e6")
         settled(page)
-        assert "500 000 bits" in page.inner_text("#summary")
+        assert "500,000 bits" in page.inner_text("#summary")
         page.click('#summary a[href="#plan"]')
         assert page.evaluate("document.activeElement.id") == "plan"
         assert page.input_value("#d") == "1e6"
@@ -59,7 +59,7 @@ def test_measured_operators_stand_beside_their_claims(browser, server):
         recorded = [p for p in POINTS if p["d"] == 2**14 and p["kind"] == "unbiased" and 1e-3 <= p["nmse"] <= 1e4]
         assert page.locator("#bits .chart .diamond").count() == len(recorded) > 10
         assert page.locator("#bits .chart .joined").count() == len(recorded)
-        assert "d = 16 384" in page.inner_text("#bits .legend")
+        assert "d = 16,384" in page.inner_text("#bits .legend")
         page.fill("#d", "200")
         settled(page)
         assert "d = 128" in page.inner_text("#bits .legend")

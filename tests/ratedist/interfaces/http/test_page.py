@@ -44,7 +44,7 @@ def numbers(page):
 def test_a_slider_moves_the_numbers_and_the_curves(browser, server):
     with opened(browser, server) as page:
         before = numbers(page)
-        assert before[0][0] == "12 800 000 bits"
+        assert before[0][0] == "12,800,000 bits"
         page.focus("#omega-slider")
         page.keyboard.press("Home")
         settled(page)
@@ -99,7 +99,7 @@ def test_a_change_abandons_what_was_asked_before_at_once(browser, server):
         page.unroute("**/v1/plan")
         page.clock.resume()
         settled(page)
-        assert page.inner_text("#bits .value") == "5 000 000 bits"
+        assert page.inner_text("#bits .value") == "5,000,000 bits"
 
 
 def test_a_permalink_restores_everything(browser, server):
@@ -111,21 +111,21 @@ def test_a_permalink_restores_everything(browser, server):
         page.select_option("#compute", "constant")
         settled(page)
         link, shown = page.url.removeprefix(server.url), numbers(page)
-        assert shown[0][0] == "1 000 000 bits"
+        assert shown[0][0] == "1,000,000 bits"
     with opened(browser, server, link) as page:
         assert numbers(page) == shown
         assert page.input_value("#workers") == "64"
         page.click("#reset")
         settled(page)
-        assert page.inner_text("#bits .value") == "12 800 000 bits"
+        assert page.inner_text("#bits .value") == "12,800,000 bits"
         assert "#" not in page.url
 
 
 def test_tau_of_assumed_constants_is_an_interval_and_of_given_ones_a_number(browser, server):
     with opened(browser, server) as page:
         assumed = page.inner_text("#tau .value")
-        undecided = "so nothing is decided."
-        assert assumed == f"Between 1 and 2 274 steps: L, sigma2 and gap were not given, {undecided}"
+        between = "Not decided: between {} local steps (optimizer steps), because {}."
+        assert assumed == between.format("1 and 2,274", "L, sigma2 and gap were not given")
         said = page.inner_text("#tau")
         assert "Average every 23 steps" in said
         assert "exactly" not in said
@@ -142,11 +142,12 @@ def test_tau_of_assumed_constants_is_an_interval_and_of_given_ones_a_number(brow
         for name in ("L", "sigma2", "gap"):
             page.fill(f"#{name}", "1")
         settled(page)
-        assert page.inner_text("#tau .value") == "Average every 49 steps (stragglers counted)."
+        words = "Average every 49 local steps (optimizer steps); waiting for stragglers is counted."
+        assert page.inner_text("#tau .value") == words
         assert page.locator("#tau .assumed li").count() == 0
         page.fill("#sigma2", "1:0.5:2")
         settled(page)
-        assert page.inner_text("#tau .value") == f"Between 16 and 32 steps: estimates are wide, {undecided}"
+        assert page.inner_text("#tau .value") == between.format("16 and 32", "estimates are wide")
 
 
 def test_what_the_server_refuses_is_said_in_words(browser, server):
@@ -176,7 +177,7 @@ def test_every_panel_answers_at_both_ends_of_the_slider_of_dimensions(browser, s
 def test_the_smallest_learning_rate_of_the_slider_is_answered(browser, server):
     with opened(browser, server, "/#eta=1e-5") as page:
         assert page.locator("section.refused").count() == 0
-        assert page.inner_text("#tau .value").startswith("Between ")
+        assert page.inner_text("#tau .value").startswith("Not decided: between ")
 
 
 def test_a_dimension_that_is_none_is_refused_in_the_same_words_by_every_panel(browser, server):

@@ -10,6 +10,7 @@ import pytest
 import ratedist as rd
 from ratedist.calls.pilot import PILOT_EXAMPLE
 from ratedist.cluster.links import LINE_RATES
+from ratedist.plans.ranking import operator_text
 
 from .test_answers import saved
 from .test_page import SIZES, opened, settled
@@ -49,8 +50,8 @@ def test_the_plan_of_a_file_stands_in_words_numbers_and_intervals(browser, serve
         unknown = page.locator("#pilot-plan .unknown li").all_text_contents()
         assert tuple(unknown) == plan.prediction.unknown
         first = page.locator("#pilot-plan tbody tr").first.locator("td").all_inner_texts()
-        assert first[0].startswith(plan.best.operator)
-        shown = [words in first[0] for words in ("fragments", "in flight", "buckets")]
+        assert first[0].startswith(operator_text(plan.best.operator))
+        shown = [words in first[0] for words in ("fragments", "overlapped", "buckets")]
         assert shown == [plan.best.parts > 1, plan.best.overlap, plan.best.buckets > 1]
         assert float(first[1].split(",")[0]) == pytest.approx(plan.best.ratio, rel=5e-3)
         assert page.locator("#pilot-plan .chart .interval").count() == len(plan.shown)
@@ -128,7 +129,7 @@ def test_a_pilot_may_be_pasted_and_is_forgotten_and_never_in_the_address(browser
     ("content", "words", "asked"),
     [
         ("{", "This is no JSON", False),
-        (" " * 1_000_001, "at most 1 000 000 characters", False),
+        (" " * 1_000_001, "at most 1,000,000 characters", False),
         ('{"version": 7}', "no pilot of version 1 or 2; got version 7", True),
         (json.dumps(PILOT_EXAMPLE | {"taus": [2, 1]}), "taus of a pilot must be up to 32 rising integers", True),
     ],
@@ -141,7 +142,7 @@ def test_what_is_no_pilot_is_refused_in_words(browser, server, tmp_path, content
         settled(page)
         assert words in page.inner_text("#pilot-plan .value")
         assert not page.is_visible("#pilot-plan figure")
-        assert page.inner_text("#plan .value").startswith("Use identity")
+        assert page.inner_text("#plan .value").startswith("Use uncompressed")
 
 
 def test_a_plan_starts_from_a_recorded_pilot(browser, server):

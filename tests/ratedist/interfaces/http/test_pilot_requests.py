@@ -37,8 +37,8 @@ def test_links_by_name_are_those_of_python():
     assert cluster.bandwidth_bit_per_s == 4e11
     nodes = {"workers": 8, "nodes": 2, **links}
     assert answer("plan", {"pilot": PILOT_EXAMPLE, "cluster": nodes}) == to_json(rd.plan(pilot=PILOT, cluster=cluster))
-    foretold = answer("predict", {"pilot": PILOT_EXAMPLE, "cluster": nodes, "tau": 2})
-    assert foretold == to_json(rd.predict(PILOT, cluster, tau=2))
+    predicted = answer("predict", {"pilot": PILOT_EXAMPLE, "cluster": nodes, "tau": 2})
+    assert predicted == to_json(rd.predict(PILOT, cluster, tau=2))
     with pytest.raises(ValueError, match="between stands for bandwidth_bit_per_s; got both"):
         answer("plan", {"pilot": PILOT_EXAMPLE, "cluster": nodes | {"bandwidth_bit_per_s": 1e9}})
     with pytest.raises(ValueError, match=r"bandwidth_bit_per_s must satisfy .*got bandwidth_bit_per_s = .string"):
@@ -63,8 +63,8 @@ def test_a_prediction_has_the_level_and_the_steps_that_are_asked_for():
 def test_error_feedback_without_trial_rounds_has_no_prediction():
     trial = {"operator": "scaled_sign", "residuals": [0.5, 0.7]}
     pilot = PILOT_EXAMPLE | {"operators": [PILOT_EXAMPLE["operators"][0] | trial]}
-    foretold = answer("predict", {"pilot": pilot, "cluster": LINK, "operator": "scaled_sign", "tau": 1})
-    assert foretold["progress_per_step"] is foretold["time_ratio"] is None
+    predicted = answer("predict", {"pilot": pilot, "cluster": LINK, "operator": "scaled_sign", "tau": 1})
+    assert predicted["progress_per_step"] is predicted["time_ratio"] is None
 
 
 def test_a_prediction_is_that_of_python():

@@ -28,11 +28,11 @@ LINES = {
     "the same, 90th percentile": "time of the choice predicted best over the best measured, 90th percentile",
 }
 COLUMNS = (
-    ("foretold_anew", "held out anew half", TRIED),
-    ("foretold_anew", "held out anew half", GUESS),
-    ("foretold_anew", "held out anew half", FORMULAS),
-    ("foretold_times", "held-out half", TRIED),
-    ("foretold_times", "design half", TRIED),
+    ("predicted_again", "held out anew half", TRIED),
+    ("predicted_again", "held out anew half", GUESS),
+    ("predicted_again", "held out anew half", FORMULAS),
+    ("predicted_times", "held-out half", TRIED),
+    ("predicted_times", "design half", TRIED),
 )
 
 

@@ -1,4 +1,4 @@
-"""What pilots foretell of times to a loss, against trainings (nothing published to reproduce)."""
+"""What pilots predict of times to a loss, against trainings (nothing published to reproduce)."""
 
 from __future__ import annotations
 
