@@ -198,12 +198,18 @@ def _built(cls: type[Named], specification: str, arguments: str) -> Named:
         if field_name in keywords:
             raise ValueError(f"{field_name} must be given once; got it again in {specification!r}: drop one of the two")
         value = _value(text)
-        kinds = _kinds(get_type_hints(cls)[field_name])
+        kinds = _kinds(_hints(cls)[field_name])
         if not any(_is_kind(value, kind) for kind in kinds):
             words = " or ".join(dict.fromkeys(_word(kind) for kind in kinds))
             raise ValueError(f"{field_name} of {name} must be {words}; got {text!r}: give one")
         keywords[field_name] = value
     return cls(**keywords)
+
+
+@lru_cache
+def _hints(cls: type[Any]) -> dict[str, Any]:
+    """Return the types of a class's fields, resolved once."""
+    return get_type_hints(cls)
 
 
 def _kinds(hint: Any) -> tuple[Any, ...]:

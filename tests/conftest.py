@@ -130,7 +130,7 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.thorough)
         cases[test] += 1
     if tier := config.getoption("--tier"):
-        chosen = tiers.selected(tier, {item.nodeid: bool(item.get_closest_marker("slow")) for item in items})
+        chosen = tiers.selected(tier, {item.nodeid: mark_of(item) for item in items})
         config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in chosen])
         items[:] = [item for item in items if item.nodeid in chosen]
     tests = Counter(map(file_of, items))
@@ -146,6 +146,11 @@ def pytest_collection_finish():
 def scope_of(nodeid):
     """What runs in one process: the tests that share something, or those of a file."""
     return next((name for name, starts in SHARED.items() if nodeid.startswith(starts)), nodeid.partition("::")[0])
+
+
+def mark_of(item):
+    """The mark that decides about the tier; empty for none."""
+    return next((mark for mark in ("slow", "thorough") if item.get_closest_marker(mark)), "")
 
 
 def file_of(item):

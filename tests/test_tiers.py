@@ -61,20 +61,20 @@ def test_the_quick_tier_takes_the_nearest_slower_cases_within_the_budget(monkeyp
     monkeypatch.setattr(tiers, "changed", lambda: {"m.py"})
     monkeypatch.setattr(tiers, "imports", lambda: {"m": set(), "t/near.py": {"m"}, "n": {"m"}, "t/far.py": {"n"}})
     monkeypatch.setattr(tiers, "BUDGET_S", budget)
-    assert tiers.selected("quick", dict.fromkeys(CASES, False)) == {"t/near.py::fast", *kept}
+    assert tiers.selected("quick", dict.fromkeys(CASES, "")) == {"t/near.py::fast", *kept}
 
 
 def test_without_history_only_fast_cases_are_quick(monkeypatch):
     monkeypatch.setattr(tiers, "durations", lambda: SECONDS)
     monkeypatch.setattr(tiers, "changed", set)
-    assert tiers.selected("quick", dict.fromkeys(CASES, False)) == {"t/near.py::fast"}
+    assert tiers.selected("quick", dict.fromkeys(CASES, "")) == {"t/near.py::fast"}
 
 
 def test_a_change_of_everything_keeps_the_budget(monkeypatch):
     monkeypatch.setattr(tiers, "changed", lambda: {f"{module.replace('.', '/')}.py" for module in tiers.imports()})
     seconds = tiers.durations()
     slower = [case for case in seconds if seconds[case] > tiers.FAST_S]
-    kept = tiers.selected("quick", dict.fromkeys(slower, False))
+    kept = tiers.selected("quick", dict.fromkeys(slower, ""))
     assert 0.9 * tiers.BUDGET_S < sum(seconds[case] for case in kept) <= tiers.BUDGET_S
 
 
@@ -96,7 +96,7 @@ def test_tiers_divide_all_cases(monkeypatch):
     seconds = {f"t.py::a[{i}]": 1.5 for i in range(5)}
     monkeypatch.setattr(tiers, "durations", lambda: seconds)
     monkeypatch.setattr(tiers, "changed", set)
-    cases = {**dict.fromkeys((*seconds, "t.py::fast"), False), "t.py::sweep": True, "tests/docs/s.py::site": True}
+    cases = {**dict.fromkeys((*seconds, "t.py::fast"), ""), "t.py::sweep": "slow", "tests/docs/s.py::site": "slow"}
     quick, rest, full, nightly = (tiers.selected(tier, cases) for tier in ("quick", "rest", "full", "nightly"))
     assert quick == {"t.py::fast"}
     assert "tests/docs/s.py::site" in rest
@@ -107,9 +107,19 @@ def test_tiers_divide_all_cases(monkeypatch):
     assert not quick & rest | full & nightly
 
 
+def test_of_thorough_cases_the_commit_draws_a_few(monkeypatch):
+    monkeypatch.setattr(tiers, "durations", dict)
+    monkeypatch.setattr(tiers, "changed", set)
+    cases = {f"t.py::a[{i}]": "thorough" if i % 4 else "" for i in range(400)}
+    quick, full = (tiers.selected(tier, cases) for tier in ("quick", "full"))
+    assert quick == {case for case, mark in cases.items() if not mark}
+    assert len(full - quick) == pytest.approx(tiers.DRAWN_S / tiers.FAST_S * 2, abs=1)
+
+
 def test_files_left_out_of_the_rest_have_nothing_of_it():
     assert tiers.may_have_rest(tiers.ROOT / "tests/docs/test_site.py")
     assert tiers.may_have_rest(tiers.ROOT / next(iter(tiers.durations())).partition("::")[0])
+    assert tiers.may_have_rest(tiers.ROOT / "tests/bounds/runtime/test_law.py")  # marked every(3)
     assert not tiers.may_have_rest(tiers.ROOT / "tests/bounds/special/test_no_such_file.py")
 
 

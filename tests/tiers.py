@@ -2,6 +2,7 @@
 
 Quick (``make test``): cases of at most 0.2 s, and slower ones that the last change reaches, up to a budget.
 Full (CI): quick, and of every test the slower cases that the commit draws, up to ``DRAWN_S``, and the built site.
+Cases marked ``thorough``, those that ``every(n)`` leaves out among them, count as slower ones.
 Nightly (``make test-nightly``): the cases not drawn, tests marked ``slow``, and the long cases of ``NIGHTLY``.
 ``--tier rest`` is full without quick.  Full and nightly at one commit are everything.
 
@@ -170,21 +171,24 @@ def drawn(nodeids: list[str], seconds: dict[str, float], seed: str) -> set[str]:
     return kept
 
 
-def selected(tier: str, slow_of: dict[str, bool]) -> set[str]:
-    """The cases of a tier, of cases of which it is known whether they are marked ``slow``."""
-    seconds = durations()
-    site = {nodeid for nodeid, slow in slow_of.items() if slow and nodeid.startswith(SITE)}
-    decide = {nodeid for nodeid, slow in slow_of.items() if not slow}
-    slower = sorted(nodeid for nodeid in decide if seconds.get(nodeid, 0.0) > FAST_S)
+def selected(tier: str, marks: dict[str, str]) -> set[str]:
+    """The cases of a tier, of all cases and their marks: "slow", "thorough" or none."""
+    seconds = {nodeid: FAST_S / 2 for nodeid, mark in marks.items() if mark == "thorough"} | durations()
+    site = {nodeid for nodeid, mark in marks.items() if mark == "slow" and nodeid.startswith(SITE)}
+    decide = {nodeid for nodeid, mark in marks.items() if mark != "slow"}
+    slower = sorted(n for n in decide if marks[n] == "thorough" or seconds.get(n, 0.0) > FAST_S)
     quick = decide - set(slower) | near_the_change(slower, seconds)
     full = quick | drawn(slower, seconds, head()) | site
-    return {"quick": quick, "rest": full - quick, "full": full, "nightly": slow_of.keys() - full}[tier]
+    return {"quick": quick, "rest": full - quick, "full": full, "nightly": marks.keys() - full}[tier]
 
 
 def may_have_rest(path: Path) -> bool:
     """Whether a test file may have cases of the full tier that are not quick."""
     name = path.relative_to(ROOT).as_posix()
-    return name.startswith(SITE) or name in json.loads(DURATIONS.read_text())
+    if name.startswith(SITE) or name in json.loads(DURATIONS.read_text()):
+        return True
+    text = path.read_text() if path.exists() else ""
+    return "mark.thorough" in text or "mark.every(" in text
 
 
 # -- measuring --------------------------------------------------------------------------------------------------

@@ -57,10 +57,11 @@ def study_figures(name: str) -> list[Figure]:
     return [Figure(f.draw, f.caption, where) for f in found.figures(list(records))]
 
 
-def study_check(name: str) -> list[Comparison]:
+@cache
+def study_check(name: str) -> tuple[Comparison, ...]:
     """A study's records judged again, by the bounds as they are now."""
     found, records, _ = study(name)
-    return found.judge(list(records))
+    return tuple(found.judge(list(records)))
 
 
 def panels(count: int, columns: int = 3, height: float = 3.2) -> tuple[Any, Sequence[Any]]:

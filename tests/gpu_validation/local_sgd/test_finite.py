@@ -83,6 +83,7 @@ def test_a_sum_that_overflows_is_no_sign():
 
 
 # -- simulated workers -----------------------------------------------------------------------------------------
+@pytest.mark.every(4)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("value", BAD)
 def test_all_refuse_with_the_name_and_continue_from_the_finite_models(way, value):

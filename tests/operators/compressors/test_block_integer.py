@@ -30,6 +30,7 @@ def oracle(x, operator, words, float_field):
     return head + body, decoded
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("operator", INSTANCES, ids=repr)
 def test_payload_and_values_equal_the_oracle(operator, vectors, d, key, float_field, words_of):
     words = words_of(key, d)

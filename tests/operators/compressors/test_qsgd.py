@@ -60,6 +60,7 @@ def oracle(operator, x, words):
     return text + fields, values
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("operator", INSTANCES, ids=repr)
 def test_payload_and_values_equal_the_oracle(operator, vectors, d, key, words_of):
     words = words_of(key, d)

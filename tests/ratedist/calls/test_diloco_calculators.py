@@ -55,6 +55,7 @@ def test_eight_billion_parameters_of_two_bytes_ask_for_one_and_three_quarter_gig
     assert found == pytest.approx(stated, rel=2e-5)  # 1 - 1/m
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("chips", [2, 100, 4096])
 @pytest.mark.parametrize("bit_per_s", [1e8, 1e9, 1.38e10, 1e11, 1e13])
 @pytest.mark.parametrize("latency_s", [0.0, 0.1, 5.0])
