@@ -68,7 +68,7 @@ test-all: lint
 
 # Cases that the commit did not draw, long sweeps, kills, journeys, wheels, Flower, Dask: before a release, every night.
 test-nightly: setup
-	$(BIN)/python -m pytest --tier nightly -n auto --dist loadfile --hypothesis-profile=ci --durations=20
+	$(BIN)/python -m pytest --tier nightly -n auto --dist loadfile --hypothesis-profile=nightly --durations=20
 
 docs: setup
 	$(BIN)/python -m sphinx -W --keep-going -n -q docs docs/_build/html

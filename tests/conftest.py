@@ -1,8 +1,8 @@
 """What all tests share: one thread a process, the hypothesis profiles, and a browser.
 
 More threads than one only wait for each other where two workers share two cores; set before torch is imported.
-Derandomised and without deadlines by default; CI draws more examples with ``--hypothesis-profile=ci``, by hand
-``--hypothesis-profile=deep`` draws others.  The global random streams begin every test alike, whatever ran before it in
+Derandomised and without deadlines by default; CI draws more examples with ``--hypothesis-profile=ci``, the nightly
+tier still more; by hand ``--hypothesis-profile=deep`` draws others.  The global random streams begin every test alike, whatever ran before it in
 its process.
 """
 
@@ -40,7 +40,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started with & by a she
 COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
 
 settings.register_profile("quick", derandomize=True, database=None, max_examples=15, **COMMON)
-settings.register_profile("ci", derandomize=True, database=None, max_examples=150, **COMMON)
+settings.register_profile("ci", derandomize=True, database=None, max_examples=60, **COMMON)
+settings.register_profile("nightly", derandomize=True, database=None, max_examples=300, **COMMON)
 settings.register_profile("deep", max_examples=20_000, **COMMON)
 if settings.get_current_profile_name() == "default":
     settings.load_profile("quick")

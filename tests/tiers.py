@@ -53,7 +53,9 @@ NIGHTLY = {
     "tests/gpu_validation/test_killed_ranks.py::test_at_ten_moments_of_either_shot": r"Hook-0|Mean-1|MeanOfSums-1",
     "tests/test_public_scripts.py::test_a_patched_script_gives_the_bits_of_a_loop_by_hand": r"ddp_tut|gpt-comp",
     "tests/test_public_scripts.py::test_a_script_runs_without_a_patch": r"ddp_tutorial",
-    "tests/bounds/pep/test_different_data.py::test_the_minimax_table_is_proved": r"0\.0025",
+    "tests/bounds/pep/test_different_data.py::test_the_minimax_table_is_proved": "",  # two of its horizons are quick
+    "tests/test_training_guides.py::test_ddp_script_learns_and_both_ranks_hold_the_same_network": "",  # the others stay
+    "tests/docs/test_pages.py::test_commands_of_the_guide_to_operators_judge_the_operator_of_the_page": "",  # test_cli
     "tests/test_framework_scripts.py::test_scripts_with_ddp_give_the_bits_of_the_plain_api": r"comm_hook",
 }
 

@@ -26,7 +26,7 @@ def process(*arguments, **environment):
 
 @pytest.mark.thorough
 def test_interpreted_kernels_pass_the_equality_tests():
-    everything = ("-m", "not slow", "--hypothesis-profile=ci")
+    everything = ("-m", "not slow")
     process("-m", "pytest", "-q", "-p", "no:cacheprovider", str(HERE), "-k", "cuda", *everything, TRITON_INTERPRET="1")
 
 
