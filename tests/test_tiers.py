@@ -40,6 +40,13 @@ def test_a_change_reaches_what_imports_it_through_lazy_packages_too():
     assert "bounds.claims" not in near
 
 
+def test_a_change_reaches_what_finds_it_by_name_and_what_reads_it_through_files_that_tests_share():
+    theorem, rounding = ({f"{name}.py"} for name in ("bounds/theorems/local_sgd", "operators/compressors/qsgd"))
+    assert tiers.distances(theorem, tiers.imports())["tests/bounds/test_values.py"] <= 3
+    assert "tests/operators/test_golden_payloads.py" in tiers.distances(rounding, tiers.imports())
+    assert tiers.distances({"tests/bounds/values.py"}, tiers.imports())["tests/bounds/test_values.py"] == 1
+
+
 def test_distances_count_imports():
     graph = {"a": set(), "b": {"a"}, "c": {"b", "a"}, "d": {"c"}, "e": set()}
     assert tiers.distances({"a.py", "README.md"}, graph) == {"a": 0, "b": 1, "c": 1, "d": 2}

@@ -34,7 +34,21 @@ SITE = "tests/docs/"  # tests marked slow there belong to the full tier
 FROM = re.compile(
     r"^\s*from\s+((?:bounds|operators|ratedist|gpu_validation)[\w.]*)\s+import\s+(\([^)]*\)|[^\n]*)", re.M
 )
+RELATIVE = re.compile(r"^from (\.+)([\w.]*) import (.+)$", re.M)  # of test files: what tests share
 PACKAGES = ("bounds", "operators", "ratedist", "gpu_validation")
+# Module -> how the names of the modules begin that it finds at run time, where no import shows them.
+FOUND = {
+    "bounds.catalogue": ("bounds.limits.", "bounds.theorems."),
+    "operators.catalogue": (
+        "operators.compressors.",
+        "operators.combinators.",
+        "operators.aggregate.",
+        "operators.feedback.",
+        "operators.summed.",
+    ),
+    "ratedist.calls": ("ratedist.calls.",),
+    "gpu_validation.studies.presets": ("gpu_validation.studies.",),
+}
 
 # Test -> the cases that stay in the full tier (a pattern of their names; "" for none), and what else stays there.
 NIGHTLY = {
@@ -106,7 +120,20 @@ def imports() -> dict[str, set[str]]:
             for source, listed in FROM.findall(file.read_text()):
                 named = (source, *(f"{source}.{name}" for name in re.findall(r"\w+", listed)))
                 targets |= {names.get(each, each) for each in named} & graph.modules
+            if top == "tests":
+                targets |= shared(file)
+    for module, starts in FOUND.items():
+        found[module] |= {name for name in graph.modules if name.startswith(starts) and name != module}
     return found
+
+
+def shared(file: Path) -> set[str]:
+    """The files of the tests that a test file imports."""
+    paths = set()
+    for dots, module, listed in RELATIVE.findall(file.read_text()):
+        folder = file.parents[len(dots) - 1] / module.replace(".", "/")
+        paths |= {folder.with_suffix(".py"), *(folder / f"{name}.py" for name in re.findall(r"\w+", listed))}
+    return {path.relative_to(ROOT).as_posix() for path in paths if path.is_file()}
 
 
 def changed() -> set[str]:
