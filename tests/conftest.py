@@ -2,8 +2,8 @@
 
 More threads than one only wait for each other where two workers share two cores; set before torch is imported.
 Derandomised and without deadlines by default; CI draws more examples with ``--hypothesis-profile=ci``, the nightly
-tier still more; by hand ``--hypothesis-profile=deep`` draws others.  The global random streams begin every test alike, whatever ran before it in
-its process.
+tier still more; by hand ``--hypothesis-profile=deep`` draws others.  The global random streams begin every test alike,
+whatever ran before it in its process.
 """
 
 import os
