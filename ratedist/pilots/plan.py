@@ -229,6 +229,7 @@ class PilotPlan(Ranked[PilotChoice]):
             "assuming": self.assumptions,
             "not known": self.prediction.unknown,
             "too short": self.too_short,
+            "changes with": [turn["words"] for turn in self.turns],
             "changes": [f"{c.part} twice as good saves {c.saved_share:.1%} of the time" for c in limits.changes],
             **lost,
         }

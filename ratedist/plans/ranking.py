@@ -66,7 +66,7 @@ def bandwidth_text(factor: float, cluster: Cluster) -> str:
 def turns(
     best: Any, rivals: dict[str, Any], cost: Callable[[Any, float], float], cluster: Cluster
 ) -> tuple[dict[str, Any], ...]:
-    """Return which rivals lead on faster or slower links, each with the bandwidth from which they do.
+    """Return which rivals lead on faster or slower links, the nearest bandwidth first.
 
     A rival that already costs less is skipped: the ranking puts it behind for another reason.
 
@@ -91,7 +91,8 @@ def turns(
                 words = f"{operator_text(name)} is faster {side} {bandwidth_text(factor, cluster)}"
                 bit_per_s = factor * cluster.links[1].bandwidth_bit_per_s
                 turned.append({"rival": name, "side": side, "bit_per_s": bit_per_s, "words": words})
-    return tuple(sorted(turned, key=lambda turn: abs(math.log(turn["bit_per_s"]))))
+    yours = cluster.links[1].bandwidth_bit_per_s
+    return tuple(sorted(turned, key=lambda turn: abs(math.log(turn["bit_per_s"] / yours))))
 
 
 # -- a table of choices --------------------------------------------------------------------------------
@@ -232,12 +233,12 @@ class Ranked(Answered, ABC, Generic[ChoiceT]):
         return self._turned(MOST_RIVALS) or ()
 
     def turn_text(self) -> str:
-        """Return at which bandwidths another compressor leads, or that none does; empty where there is no other."""
+        """Return the nearest bandwidth at which another compressor leads, or that none does; empty without another."""
         turned = self.turns or self._turned(len(self.ranking))
         if turned is None:
             return ""
         none = f"not with the bandwidth (checked at 1/{REACH:g} and {REACH:g} times yours)"
-        return "; ".join(turn["words"] for turn in turned[:2]) or none
+        return next((turn["words"] for turn in turned), none)
 
     def _turned(self, most: int) -> tuple[dict[str, Any], ...] | None:
         """Return ``turns`` of so many rivals; None where there is none."""
@@ -493,6 +494,7 @@ class Ranking(Ranked[Choice]):
             "theorems": [f"{c.theorem}, {c.status}" for c in self.ranking if c.theorem],
             "needs": self.needs,
             "assuming": self.assumptions,
+            "changes with": [turn["words"] for turn in self.turns],
             **{choice.name: choice.reasons for choice in self.ranking},
         }
         rest: dict[str, Any] = {"assumed": self.assumed, "left_out": LEFT_OUT, "evidence": evidence}
@@ -507,7 +509,7 @@ class Ranking(Ranked[Choice]):
             "next best": self._leads(),
             "changes with": "; ".join(filter(None, (self.turn_text(), self._codec()))),
             "a round": "" if first.limits is None else first.limits.shares_in_words(),
-            "no guarantee": why,
+            "no guarantee": why.partition(";")[0],
         }
         return Answer(self.verdict, facts, (self._table(),), **rest)
 
@@ -526,7 +528,7 @@ class Ranking(Ranked[Choice]):
         if self.by == "error":
             return f"{first.status}: {first.theorem}, for a run of mean seconds per round"
         status = "" if first.status == "proved" else f", {first.status}"
-        return f"{number_text(first.rounds)} rounds ({first.theorem}{status}); the seconds are modelled"
+        return f"{number_text(first.rounds)} rounds ({first.theorem}{status}); seconds are modelled means"
 
     def _cost(self, choice: Choice) -> str:
         return f"{_digits(choice.seconds)} s" if self.by == "seconds" else f"{choice.error:.4g}"

@@ -123,7 +123,7 @@ class TauResult(Quantity):
         facts = {
             "best guess": "" if self.certified else f"{best}, if {_values(given)}",
             "status": f"{shown.facts['status']} minimises a bound on the error",
-            "changes with": "" if steps is None or not self.certified else self._turn(cluster, bits, steps),
+            "changes with": self._changes(cluster, bits, steps),
             "one averaging": averaging if cluster.step_s else "",
             "no stragglers": self._without_stragglers() if cluster.is_random and not self.third_order else "",
             "learning rate": self._rate(),
@@ -169,6 +169,11 @@ class TauResult(Quantity):
         allows = "" if self.cap is None else f"the theorem covers up to {_steps_text(self.cap)} at it; "
         return f"{allows}{RESCALING}"
 
+    def _changes(self, cluster: Cluster, bits: float, steps: int | None) -> str:
+        if not self.certified:
+            return "longer rounds if gap is larger, shorter if L or sigma2 is"
+        return "" if steps is None else self._turn(cluster, bits, steps)
+
     def _turn(self, cluster: Cluster, bits: float, steps: int) -> str:
         """Return the bandwidth at which the choice becomes to average after every step, or that there is none."""
         if cluster.workers == 1 or not bits:
@@ -188,7 +193,7 @@ class TauResult(Quantity):
             return best(scale) == 1
 
         if steps > 1 and not is_one(FASTEST):
-            return f"no bandwidth reaches every step: instant links give every {best(FASTEST)} steps"
+            return f"bandwidth: even instant links leave it at every {best(FASTEST)} steps"
         if steps == 1 and is_one(1 / FASTEST):
             return "no bandwidth makes longer rounds best"
         factor = crossing(lambda scale: is_one(scale) == (steps == 1), FASTEST if steps > 1 else 1 / FASTEST)

@@ -258,7 +258,7 @@ def test_every_step_is_best_above_the_bandwidth_that_is_said(d, compute):
 
     here = best(1e8)
     turn = here.answer().facts["changes with"]
-    if "no bandwidth" in turn:
+    if "instant links" in turn:
         assert best(1e15).recommended == int(re.search(r"every (\d+) steps$", turn)[1]) > 1
         return
     at = gbit_per_s(turn)
@@ -379,6 +379,15 @@ def test_no_bandwidth_changes_the_choice_where_it_is_said():
 
     assert best(1e10).answer().facts["changes with"].startswith("not with the bandwidth")
     assert len({best(bandwidth).best.operator for bandwidth in (1e7, 1e10, 1e13)}) == 1
+
+
+def test_the_nearest_bandwidth_at_which_the_choice_changes_is_said_first():
+    links = {"inside": rd.Link(3.6e12, 3e-6), "between": rd.Link(1e11, 2e-5)}
+    plan = rd.plan(pilot="resnet20", cluster=rd.Cluster(nodes=8, gpus_per_node=8, **links))
+    away = [abs(np.log(turn["bit_per_s"] / 1e11)) for turn in plan.turns]
+    assert len(away) > 1
+    assert away == sorted(away)
+    assert plan.answer().facts["changes with"] == plan.turns[0]["words"]
 
 
 def test_a_rival_with_less_time_that_is_ranked_behind_turns_nothing():
