@@ -6,6 +6,7 @@ from .aggregate.global_top_k import GlobalTopK as GlobalTopK
 from .aggregate.majority_vote import MajorityVote as MajorityVote
 from .aggregate.mean import Mean as Mean
 from .aggregate.trimmed_mean import TrimmedMean as TrimmedMean
+from .allocation import WaterFilling as WaterFilling
 from .catalogue import all_aggregates as all_aggregates
 from .catalogue import all_feedbacks as all_feedbacks
 from .catalogue import all_operators as all_operators

@@ -18,6 +18,7 @@ from bounds.fields import shown
 
 from . import outside
 from .aggregate.aggregate import Aggregate
+from .combinators.scope import LayerOperators
 from .feedback.feedback import Feedback
 from .functions.own import Compressor, Own
 from .operator import Operator
@@ -243,14 +244,14 @@ def specification(operator: Operator | Summed) -> str:
     """Return the text from which ``parse`` or ``parse_summed`` builds this operator.
 
     It has the name, the first field and all other fields that differ from their defaults.  An outside operator that no
-    package announces is named by its module.
+    package announces is named by its module.  Operators of layers have a label instead, which cannot be parsed.
 
     Parameters
     ----------
     operator : Operator or Summed
         An instance of a class of the catalogue.
     """
-    if isinstance(operator, Own):
+    if isinstance(operator, Own | LayerOperators):
         return operator.label
     stated: list[str] = []
     named: tuple[Field[Any], ...] = fields(operator) if is_dataclass(operator) else ()

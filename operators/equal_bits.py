@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 import torch
 
+from .allocation import FINE, Members, allocate
 from .catalogue import parse, specification
+from .combinators.scope import LayerOperators
 from .inputs import canonical
 from .key import Key
 from .operator import Operator
@@ -22,7 +24,13 @@ MOST_TRIES = 40
 FARTHEST = 2.0
 
 
-def for_bits(family: str | Operator, bits: float, *, like: torch.Tensor | np.ndarray | None = None) -> Operator:
+def for_bits(
+    family: str | Operator,
+    bits: float,
+    *,
+    like: torch.Tensor | np.ndarray | None = None,
+    layers: Sequence[int] | None = None,
+) -> Operator:
     """Return the operator of a family whose messages are nearest to the given bits per coordinate.
 
     Each family has one field that controls its bits (``Operator.rate``); the others are unchanged.  Bits are those of
@@ -37,11 +45,21 @@ def for_bits(family: str | Operator, bits: float, *, like: torch.Tensor | np.nda
         Bits per coordinate, > 0.
     like : tensor or ndarray or None, optional
         The vector that is sent, shape (d,); by default 2^17 Gaussian numbers.
+    layers : sequence of int or None, optional
+        Entries of the layers that ``like`` consists of.  Each layer gets an operator of its own (water-filling), for
+        the least error of all layers at these bits: the result is a ``LayerOperators`` and sends at most ``bits``.
 
     Raises
     ------
     ValueError
-        For an unknown family, one without a field for its bits, or if the nearest is off by more than a factor of 2.
+        For an unknown family, one without a field for its bits, or if the nearest is off by more than a factor of 2;
+        for layers without ``like``, of other lengths, or of a family that claims no constant.
+
+    Notes
+    -----
+    With layers, an unbiased family follows omega (1 + omega) v = level, v the mean square of a layer's entries; a
+    contractive one follows the law of error feedback (``bounds.limits.feedback_water_filling``).  A measured v is no
+    claim: what each operator claims holds for its layer alone.
 
     Examples
     --------
@@ -56,6 +74,8 @@ def for_bits(family: str | Operator, bits: float, *, like: torch.Tensor | np.nda
         raise ValueError(
             f"{specification(operator)} must have a field that controls its bits; got none: leave bits out"
         )
+    if layers is not None:
+        return _for_layers(operator, bits, like, tuple(layers))
     x = normal(Key(0), SAMPLE).astype(np.float32) if like is None else canonical(like)
 
     def spent(tried: Operator) -> float:
@@ -71,6 +91,29 @@ def for_bits(family: str | Operator, bits: float, *, like: torch.Tensor | np.nda
             f"{reached:.4g} at d = {x.size}: ask for bits within a factor of {FARTHEST:g}"
         )
     return nearest
+
+
+def _for_layers(
+    operator: Operator, bits: float, like: torch.Tensor | np.ndarray | None, layers: tuple[int, ...]
+) -> LayerOperators:
+    """Return an operator for each layer of ``like``, which together send at most the given bits per coordinate."""
+    if like is None:
+        raise ValueError("layers need the variances of a vector; got like = None: pass a gradient as like")
+    x = canonical(like)
+    if not layers or min(layers) < 1 or sum(layers) != x.size:
+        raise ValueError(
+            f"layers must be lengths >= 1 with the sum d = {x.size}; got {layers}: give the size of each tensor"
+        )
+    cuts = np.cumsum(layers)[:-1]
+    variances = [float(np.mean(np.square(part, dtype=np.float64))) for part in np.split(x, cuts)]
+
+    def combined(operators: Sequence[Operator]) -> LayerOperators:
+        return LayerOperators(operators[0], layers, tuple(operators))
+
+    def spent(operators: Sequence[Operator]) -> float:
+        return combined(operators).encode(x, key=Key(0)).bits
+
+    return combined(allocate(Members(operator, FINE), variances, layers, bits * x.size, spent))
 
 
 def _member(family: str) -> Operator:

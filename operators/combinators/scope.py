@@ -9,6 +9,7 @@ for ``max|x| >= 2^-114 sqrt(d)``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -82,15 +83,15 @@ class LayerWise(Operator):
 
     def claim(self, d: int) -> Claim:
         """Return the worst constant of all parts."""
-        return combine_claims([self.operator.claim(n) for n in sorted(set(self.parts(d)))])
+        return combine_claims([operator.claim(n) for operator, n in self._kinds(d)])
 
     def carried_bits(self, d: int) -> int:
         """Return the sum over all parts."""
-        return sum(self.operator.carried_bits(n) for n in self.parts(d))
+        return sum(count * operator.carried_bits(n) for (operator, n), count in self._kinds(d).items())
 
     def bits(self, d: int) -> Size:
         """Return the sum over the parts, with a length prefix per part of varying length."""
-        sizes = [(self.operator.bits(n), self.parts(d).count(n)) for n in sorted(set(self.parts(d)))]
+        sizes = [(operator.bits(n), count) for (operator, n), count in self._kinds(d).items()]
         if all(size.exact is not None for size, _ in sizes):
             return Size.fixed(sum(count * (size.exact or 0) for size, count in sizes))
         total: list[float | None] = [0.0, 0.0]
@@ -103,28 +104,85 @@ class LayerWise(Operator):
                 )
         return Size(None, *total)
 
-    def _spans(self, d: int) -> Iterator[tuple[int, int, int]]:
+    def operator_of(self, number: int) -> Operator:
+        """Return the operator of a layer.
+
+        Parameters
+        ----------
+        number : int
+            Number of the layer, from 0.
+        """
+        return self.operator
+
+    def _kinds(self, d: int) -> Counter[tuple[Operator, int]]:
+        """Return how many parts have the same operator and length."""
+        return Counter((self.operator_of(number), n) for number, n in enumerate(self.parts(d)))
+
+    def _spans(self, d: int) -> Iterator[tuple[int, Operator, int, int]]:
         start = 0
         for number, n in enumerate(self.parts(d)):
-            yield number, start, start + n
+            yield number, self.operator_of(number), start, start + n
             start += n
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
         spans = list(self._spans(x.size))
-        messages = [self.operator._encode(x[start:stop], key.fold_in(number)) for number, start, stop in spans]
-        return join_messages(messages, [self.operator.bits(stop - start).exact for _, start, stop in spans])
+        messages = [op._encode(x[start:stop], key.fold_in(number)) for number, op, start, stop in spans]
+        return join_messages(messages, [op.bits(stop - start).exact for _, op, start, stop in spans])
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
         spans, out = list(self._spans(d)), np.empty(d, np.float32)
-        parts = split_messages(payload, bits, [self.operator.bits(stop - start).exact for _, start, stop in spans])
-        for (number, start, stop), (part, length) in zip(spans, parts, strict=True):
-            out[start:stop] = self.operator._decode(part, length, stop - start, key and key.fold_in(number))
+        parts = split_messages(payload, bits, [op.bits(stop - start).exact for _, op, start, stop in spans])
+        for (number, op, start, stop), (part, length) in zip(spans, parts, strict=True):
+            out[start:stop] = op._decode(part, length, stop - start, key and key.fold_in(number))
         return out
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
         """Return (): the layers belong to a model."""
         return ()
+
+
+@dataclass(frozen=True)
+class LayerOperators(LayerWise):
+    """Apply to each layer an operator of its own, as ``for_bits(..., layers=)`` assigns them.
+
+    Parameters
+    ----------
+    operator : Operator
+        A member of the family.
+    sizes : tuple of int
+        Number of entries per layer, in order.
+    operators : tuple of Operator
+        Operator of each layer.
+    """
+
+    operators: tuple[Operator, ...] = ()
+
+    name = "layer_operators"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.operators) != len(self.sizes):
+            raise ValueError(
+                f"operators must name one for each layer; got {len(self.operators)} for {len(self.sizes)} layers"
+            )
+        if len({operator.randomness for operator in self.operators}) > 1:
+            raise ValueError(f"operators must have one kind of randomness; got {self.operators}")
+
+    @property
+    def label(self) -> str:
+        """The family and the number of layers, in words."""
+        return f"{self.operator.name}, {len(self.sizes)} layers"
+
+    def operator_of(self, number: int) -> Operator:
+        """Return the operator of a layer.
+
+        Parameters
+        ----------
+        number : int
+            Number of the layer, from 0.
+        """
+        return self.operators[number]
 
 
 def combine_claims(claims: Sequence[Claim]) -> Claim:

@@ -16,12 +16,14 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
+from ..allocation import WaterFilling
 from ..exchange.choice import Choice, Exchange, choose
 from ..exchange.nodes import check_nodes
 from ..exchange.shards import lengths
 from ..feedback.feedback import Feedback
 from ..fingerprint import fingerprint, require_own_state
 from ..key import Key
+from .assignment import Assignment
 from .background import Background
 from .bucket import Bucket
 from .comm_hook import Copies
@@ -72,11 +74,15 @@ class CompressedGradients(Copies, Counters):
         Compresses the means of two shots.
     ranks_per_node : int, optional
         Ranks that sum exactly among themselves.
+    allocation : WaterFilling or None, optional
+        Gives parameters different numbers of bits.
 
     Attributes
     ----------
     exchange : str
         "gather" or "two_shot".
+    assignment : Assignment or None
+        The method of each parameter, with an allocation.
     inside : Counters
         What is sent inside nodes, which the other counters leave out.
 
@@ -100,10 +106,13 @@ class CompressedGradients(Copies, Counters):
         exchange: Exchange,
         second: Feedback,
         ranks_per_node: int = 1,
+        allocation: WaterFilling | None = None,
     ) -> None:
         super().__init__()
         if scope not in ("bucket", "layer"):
             raise ValueError(f'scope must be "bucket" or "layer"; got {scope!r}')
+        if allocation is not None and scope != "layer":
+            raise ValueError(f'an allocation gives layers different bits; got scope = {scope!r}: pass scope="layer"')
         self.method, self.second, self.scope, self.key, self.group = method, second, scope, key, group
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
         parameters = {name: p for name, p in model.module.named_parameters() if p.requires_grad}
@@ -115,7 +124,14 @@ class CompressedGradients(Copies, Counters):
         self.inside = Counters()
         check_nodes(self.size, ranks_per_node)
         self._members = self.size // ranks_per_node
-        self.exchange = self._choose(exchange, [-(-p.numel() // ranks_per_node) for p in parameters.values()])
+        entries = {name: -(-p.numel() // ranks_per_node) for name, p in parameters.items()}
+        self.assignment: Assignment | None = None
+        if allocation is not None:
+            self.assignment = Assignment(method, allocation, {name: [d] for name, d in entries.items()}, self._members)
+        self.exchange = self._choose(exchange, entries)
+        if allocation is not None:
+            pieces = {name: self._pieces(p.numel(), ranks_per_node) for name, p in parameters.items()}
+            self.assignment = Assignment(method, allocation, pieces, self._members)
         settings = {
             "operator": method,
             "scope": scope,
@@ -124,7 +140,7 @@ class CompressedGradients(Copies, Counters):
             "ranks_per_node": ranks_per_node,
             "key": replace(key, step=0, rank=0),
             "model": kinds(parameters),
-        }
+        } | ({} if allocation is None else {"allocation": allocation})
         self._fingerprint = fingerprint(settings)
         self._parameters, self._ranks_per_node = parameters, ranks_per_node
 
@@ -152,19 +168,35 @@ class CompressedGradients(Copies, Counters):
         self._results: list[torch.futures.Future[torch.Tensor]] = []  # of the buckets of this pass
         self._failures: list[Exception] = []  # of means of this pass
         self._passing: list[tuple[Bucket, Any]] = []  # all buckets of this pass, with the futures that the model has
-        self._before: list[dict[str, Any]] = []  # what the ends remembered before this pass
+        self._before: Any = None  # what was remembered before this pass
         self._refused = False  # this pass, by all ranks
 
-    def _choose(self, exchange: Exchange, sizes: Sequence[int]) -> str:
+    def _choose(self, exchange: Exchange, sizes: Mapping[str, int]) -> str:
         """Return the exchange, the same on every rank, by what the operators declare for the whole model."""
-        units = [sum(sizes)] if self.scope == "bucket" else [size for size in sizes if size]
-        choices = [choose(exchange, self.method, self.second, d=d, m=self._members) for d in units]
+        if self.scope == "bucket":
+            units = [(self.method, self.second, sum(sizes.values()))]
+        else:
+            units = [(self._method_of(name), self._second_of(name), size) for name, size in sizes.items() if size]
+        choices = [choose(exchange, first, second, d=d, m=self._members) for first, second, d in units]
         gather, two_shot = (sum(c.gather_bytes for c in choices), sum(c.two_shot_bytes for c in choices))
         if exchange != "auto":
             return exchange
         choice = Choice("two_shot" if two_shot < gather else "gather", gather, two_shot)
         log.info("%s", choice)
         return choice.exchange
+
+    def _pieces(self, size: int, ranks_per_node: int) -> list[int]:
+        """Return the entries of the messages in which a rank, or the ranks of a node, send a parameter."""
+        shards = lengths(size, ranks_per_node)
+        return shards if self.exchange == "gather" else [n for d in shards for n in lengths(d, self._members)]
+
+    def _method_of(self, name: str) -> Feedback:
+        """Return the present method of a parameter."""
+        return self.method if self.assignment is None else self.assignment.method_of(name)
+
+    def _second_of(self, name: str) -> Feedback:
+        """Return the present method of the means of a parameter; a second operator that was passed is fixed."""
+        return self._method_of(name) if self.second is self.method else self.second
 
     def _made_ends(self, shapes: Mapping[str, torch.Size]) -> GatherEnds | TwoShotEnds:
         """Return this rank's ends; in two shots a shard has no shape that a matrix method could take."""
@@ -179,11 +211,11 @@ class CompressedGradients(Copies, Counters):
                 raise ValueError(f'{method.name} keeps a state that no bucket can share: pass scope="layer"')
         if self.exchange == "gather":
             matrices = {name: fitted(self.method, shape) for name, shape in shapes.items() if self._nodes is None}
-            layout = Layout(self.method, lambda name: matrices.get(name, self.method), layerwise, self._numbers, key)
-            return GatherEnds(layout, sizes, **place)
+            of_parameter = self._method_of if self.assignment else lambda name: matrices.get(name, self.method)
+            return GatherEnds(Layout(self.method, of_parameter, layerwise, self._numbers, key), sizes, **place)
         first, second = (
-            Layout(method, dict.fromkeys(sizes, method).__getitem__, layerwise, self._numbers, key)
-            for method in (self.method, self.second)
+            Layout(method, of_parameter, layerwise, self._numbers, key)
+            for method, of_parameter in ((self.method, self._method_of), (self.second, self._second_of))
         )
         return TwoShotEnds(first, second, sizes, **place)
 
@@ -211,7 +243,7 @@ class CompressedGradients(Copies, Counters):
             if self._background is not None:
                 self._background.begin()
             self._pending, self._results, self._failures = [], [], []  # left over from a pass that failed
-            self._passing, self._before, self._refused = [], self._ends.kept(), False
+            self._passing, self._before, self._refused = [], self._kept(), False
             self._mark_groups(failed=True)  # until the pass has ended: others may wait in them
         bucket = Bucket(gradients, self._names, self._numbers, self.steps)
         last = bool(gradients.is_last())
@@ -224,7 +256,9 @@ class CompressedGradients(Copies, Counters):
             self._refuse(refused)
         self.steps += last
         if last:
-            self._passing, self._before = [], []
+            if self.assignment is not None and not self._refused:
+                self.assignment.step()
+            self._passing, self._before = [], None
             self._mark_groups(failed=False)
         return result
 
@@ -245,7 +279,7 @@ class CompressedGradients(Copies, Counters):
     def _refuse(self, refused: RankFailed) -> None:
         """End the pass with gradients of NaN, as all ranks do, and raise the error behind it."""
         self._refused, self._pending = True, []
-        self._ends.put_back(self._before)
+        self._put_back(self._before)
         for bucket, result in self._passing:
             not_a_number(bucket.buffer)
             if not result.done():
@@ -275,7 +309,7 @@ class CompressedGradients(Copies, Counters):
                 next(pending.phases)
             except StopIteration as stop:
                 self._pending.remove(pending)
-                _hand_over(stop.value, pending, self._failures)
+                _hand_over(stop.value, pending, self._failures, self.assignment)
 
     def _finish(self) -> None:
         """Go on to the end; what fails in the background is raised here, for the model would garble its words."""
@@ -286,6 +320,17 @@ class CompressedGradients(Copies, Counters):
         if self._failures:
             raise self._failures[0]
 
+    def _kept(self) -> tuple[Any, Any]:
+        """Return what is remembered, for ``_put_back``; nothing is copied."""
+        return self._ends.kept(), self.assignment and self.assignment.kept()
+
+    def _put_back(self, kept: tuple[Any, Any]) -> None:
+        """Remember what ``_kept`` returned."""
+        ends, assigned = kept
+        self._ends.put_back(ends)
+        if self.assignment is not None:
+            self.assignment.put_back(assigned)
+
     # -- restart -----------------------------------------------------------------------------------------
     def state_dict(self) -> dict[str, Any]:
         """Return states and counters of this rank: tensors and plain values only.  Call it between steps."""
@@ -295,6 +340,7 @@ class CompressedGradients(Copies, Counters):
             "counters": self.counted,
             "inside": self.inside.counted,
             **self._ends.to_dict(),
+            **({} if self.assignment is None else {"allocation": self.assignment.to_dict()}),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -317,20 +363,24 @@ class CompressedGradients(Copies, Counters):
                 f"the state is of rank {rank} of {size}; this is rank {self.rank} of {self.size}: "
                 "states cannot be moved, start without one"
             )
-        before = self._ends.kept()
+        before = self._kept()
         try:
             self._ends.load_dict(state)
+            if self.assignment is not None:
+                self.assignment.load_dict(state["allocation"])
             self.counted, self.inside.counted = state["counters"], state.get("inside", [0, 0, 0, 0])
         except BaseException:
-            self._ends.put_back(before)
+            self._put_back(before)
             raise
 
 
-def _hand_over(means: Means, pending: _Pending, failures: list[Exception]) -> None:
+def _hand_over(means: Means, pending: _Pending, failures: list[Exception], assignment: Assignment | None) -> None:
     """Write the means into the bucket when they come, and give its memory to the model; keep the error."""
 
     def write(done: Means) -> None:
         try:
+            if assignment is not None:
+                assignment.observe(pending.bucket.names, done.value())
             pending.result.set_result(pending.bucket.write(done.value()))
         except Exception as error:
             failures.append(error)

@@ -42,7 +42,7 @@ class ParameterEnd:
     ) -> None:
         self._layout, self._address = layout, (stage, shard, rank)
         self.sizes = {name: size for name, size in sizes.items() if size}
-        self._exact: dict[str, int | None] = {}
+        self._exact: dict[str, tuple[Feedback, int | None]] = {}
         self._of_bucket: dict[tuple[str, ...], int | None] = {}
 
         def initial(name: str) -> State:
@@ -117,9 +117,11 @@ class ParameterEnd:
         name : str
             The parameter.
         """
-        if name not in self._exact:
-            self._exact[name] = self._method([name]).bits(self.sizes[name]).exact
-        return self._exact[name]
+        method, (former, exact) = self._method([name]), self._exact.get(name, (None, None))
+        if former is not method:  # an allocation gives a parameter another method
+            exact = method.bits(self.sizes[name]).exact
+            self._exact[name] = method, exact
+        return exact
 
     def exact_bits_of(self, names: Sequence[str]) -> int | None:
         """Return the length of a bucket's message where it is known beforehand.
@@ -129,6 +131,9 @@ class ParameterEnd:
         names : sequence of str
             The bucket's parameters that have entries in the shard.
         """
+        if self._layout.layerwise:
+            lengths = [self.exact_bits(name) for name in names]
+            return None if None in lengths else sum(length for length in lengths if length is not None)
         bucket = tuple(names)
         if bucket not in self._of_bucket:
             exact = [self._method(unit).bits(d).exact for unit, d in self.units(names)]

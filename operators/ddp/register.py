@@ -18,6 +18,7 @@ from typing import Any, overload
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
+from ..allocation import WaterFilling
 from ..exchange.choice import Exchange
 from ..feedback.feedback import Feedback
 from ..key import Key
@@ -50,6 +51,7 @@ def register(
     exchange: Exchange = "gather",
     second: Operator | Feedback | None = None,
     ranks_per_node: int = 1,
+    allocation: WaterFilling | None = None,
 ) -> CompressedGradients: ...
 def register(
     model: DistributedDataParallel,
@@ -62,6 +64,7 @@ def register(
     exchange: Exchange = "gather",
     second: Operator | Feedback | None = None,
     ranks_per_node: int = 1,
+    allocation: WaterFilling | None = None,
 ) -> CompressedGradients | SummedGradients:
     """Let the model exchange compressed gradients from its next backward pass on; returns the hook.
 
@@ -92,12 +95,17 @@ def register(
     ranks_per_node : int, optional
         More than 1: as many consecutive ranks sum exactly among themselves, and nodes exchange compressed gradients;
         the hook's ``inside`` counts what does not leave them.
+    allocation : WaterFilling or None, optional
+        With scope="layer": gives the parameters operators of one family with different numbers of bits, by the
+        variances of the decoded means.  The family is unbiased, or contractive with feedback=ErrorFeedback.  The hook's
+        ``assignment`` has the operators; each claim holds for its parameter.
 
     Raises
     ------
     ValueError
         For an unknown scope or exchange, a second operator without two shots, feedback around a Feedback; feedback,
-        second, two shots or nodes with a Summed; nodes that the ranks do not fill; parameters that are no floats, a
+        second, two shots, nodes or an allocation with a Summed; an allocation without scope="layer", of a family
+        without a claim, or of too few bits; nodes that the ranks do not fill; parameters that are no floats, a
         method whose states need scope="layer", or ranks that differ.
 
     Notes
@@ -129,6 +137,7 @@ def register(
         exchange=exchange,
         second=second,
         ranks_per_node=ranks_per_node,
+        allocation=allocation,
     )
     model.register_comm_hook(state, compress_hook)
     return state

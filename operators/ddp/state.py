@@ -9,6 +9,7 @@ from typing import Any, TypedDict, Unpack
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
+from ..allocation import WaterFilling
 from ..catalogue import compressor
 from ..exchange.channel import with_memory
 from ..exchange.choice import Exchange
@@ -32,6 +33,7 @@ class HookSettings(TypedDict, total=False):
     exchange: Exchange
     second: Operator | Feedback | None
     ranks_per_node: int
+    allocation: WaterFilling | None
 
 
 def state_of(
@@ -72,7 +74,12 @@ def _state(
     scope, key = settings.get("scope", "bucket"), settings.get("key", Key(0))
     feedback, second = settings.get("feedback"), settings.get("second")
     exchange, ranks_per_node = settings.get("exchange", "gather"), settings.get("ranks_per_node", 1)
+    allocation = settings.get("allocation")
     if isinstance(operator, Summed):
+        if allocation is not None:
+            raise ValueError(
+                f"an allocation needs an operator or a family; got {operator}, which is summed: leave it out"
+            )
         if feedback is not None or second is not None or exchange == "two_shot" or ranks_per_node != 1:
             raise ValueError(
                 f"{operator} is summed on the way and has an exchange of its own: leave feedback, exchange, "
@@ -95,4 +102,4 @@ def _state(
             'second compresses the means of two shots: pass exchange="two_shot" or "auto", or leave it out'
         )
     later = operator if second is None else with_memory(second)
-    return CompressedGradients(model, operator, scope, key, group, exchange, later, ranks_per_node)
+    return CompressedGradients(model, operator, scope, key, group, exchange, later, ranks_per_node, allocation)
