@@ -20,8 +20,13 @@ from ..measurement.batched_gradients import Rows
 from ..measurement.ensemble import run_seeds
 from ..records.compression import Compression, Declared
 from ..records.sample import Sample
+from ..records.storage import Record as Line
+from ..records.storage import plain
 from ..studies.grid.analysis import compare
+from ..studies.grid.planned import Planned, of_messages
 from ..studies.grid.records import Curve, Probe, Timing, Traffic, Training
+from ..studies.grid.spec import Cells
+from ..studies.grid.study import not_as_planned, typed
 from ..studies.quick import FEW_KEPT, MOST_KEPT, PRESET
 from ..studies.required import Required, not_measured, required_of
 from ..verdicts.envelope import PIECES, PREAMBLE_BYTES
@@ -74,15 +79,33 @@ class Bench:
     labelled: Workload = field(default_factory=lambda: LogisticRegression(source=Bundled("wine", held_out=0.2)))
 
     @cached_property
-    def records(self) -> list[Record]:
-        """What an honest run leaves."""
-        probes = [probed(operator, source) for operator in PROBED for source in SOURCES]
+    def cells(self) -> list[Cell]:
+        """The training cells of a run."""
         cells = [*(self.cell(LOSSLESS, tau) for tau in self.taus), self.cell(LOSSY, self.taus[0])]
         cells += [
             Cell(c.workload, c.operators[0], 1, c.steps, self.seeds) for c in (MOST_KEPT, FEW_KEPT) if c.operators
         ]
-        cells += [Cell(self.labelled, operator, 1, FEW_STEPS, 1) for operator in (LOSSLESS, LOSSY)]
-        return [*probes, *map(self.trained, cells)]
+        return [*cells, *(Cell(self.labelled, operator, 1, FEW_STEPS, 1) for operator in (LOSSLESS, LOSSY))]
+
+    @cached_property
+    def records(self) -> list[Record]:
+        """What an honest run leaves."""
+        probes = [probed(operator, source) for operator in PROBED for source in SOURCES]
+        return [*probes, *map(self.trained, self.cells)]
+
+    @cached_property
+    def planned(self) -> list[Planned]:
+        """What each record must have."""
+        probes = [
+            Planned({"operator": specification(operator)}, of_messages(operator, source, PROBE_D), MESSAGES)
+            for operator in PROBED
+            for source in SOURCES
+        ]
+        return [*probes, *(replace(self._planned(cell), n=MESSAGES) for cell in self.cells)]
+
+    def _planned(self, cell: Cell) -> Planned:
+        cells = Cells(cell.workload, (cell.tau,), cell.steps, (0,), STEP_S, DELAY_S, virtual=cell.seeds - 1)
+        return Planned.training(cells, cell.operator, cell.tau, self.m)
 
     def cell(self, operator: Operator, tau: int) -> Cell:
         """Return on the workload of known law."""
@@ -113,6 +136,19 @@ class Bench:
         """Return the rows when all messages are others."""
         return self.judge(replace(r, compression=change(r.compression)) for r in self.records)
 
+    def with_lines(self, change: Callable[[Line], Line]) -> list[Comparison]:
+        """Return the rows when every line of the file of records is another one.
+
+        Parameters
+        ----------
+        change : callable
+            From the plain values of a record to those that are read.
+        """
+        records = typed([change(plain(record)) for record in self.records])
+        pairs = zip(records, self.planned, strict=True)
+        rows = [row for r, planned in pairs for row in not_as_planned(r, planned, operator=r.operator)]
+        return [*self.judge(records), *rows]
+
     def in_place_of_the_middle(self, record: Training) -> list[Comparison]:
         """Return the rows when one lossless cell has run otherwise."""
         return self.judge(record if r is self.middle else r for r in self.records)
@@ -131,38 +167,25 @@ class Bench:
         """
         w, operator, tau, chosen = cell.workload, cell.operator, cell.tau, tuple(range(cell.seeds))
         run = run_seeds(w, operator, tau=done or tau, steps=cell.steps, seeds=chosen, m=self.m)
-        rows, d, constants = Rows(w), run.points.shape[-1], w.constants()
+        rows, d = Rows(w), run.points.shape[-1]
         averages = [
             rows.evaluate(points.reshape(-1, d))[1].reshape(cell.seeds, -1).mean(dim=1)
             for points in (run.points.mean(dim=2), run.points)
         ]
         first = run.points[:1, min(tau, cell.steps - 1)].mean(dim=1)
         compression = messages(operator, f"round deltas of {w.name}", d)
-        formula = w.description().synthetic
-        numbers = {k: float(v) for k, v in asdict(w).items() if isinstance(v, int | float)}  # type: ignore[call-overload]
-        named = {"eta": w.eta, "L": constants.L, "sigma2": constants.sigma2, "gap": constants.gap}
         model = w.model()
         load(run.last[0], floating_tensors(model))
         return Training(
-            workload=w.name,
-            operator=specification(operator),
-            tau=tau,
-            processes=self.m,
-            steps=cell.steps,
-            seeds=chosen,
-            parameters={**numbers, **named},
-            exact_constants=constants.exact,
-            inexact_reason=constants.reason,
+            **self._planned(cell).fields,
             gradient_norm2=tuple(averages[0].tolist()),
-            local_gradient_norm2=tuple(averages[1].tolist()) if formula else (),
+            local_gradient_norm2=tuple(averages[1].tolist()) if w.description().synthetic else (),
             final_loss=tuple(rows.evaluate(run.last)[0].tolist()),
             compression=compression,
             traffic=self._traffic(compression, cell.steps // tau),
             timing=self._timing(tau, cell.steps // tau),
             curve=Curve((tau * STEP_S + DELAY_S,), (round(compression.bits.mean),), (float(rows.evaluate(first)[0]),)),
             accuracy=(w.accuracy(model),),
-            virtual=cell.seeds - 1,
-            problem=asdict(w) if formula else {},  # type: ignore[call-overload]
             data=asdict(w.description()),
         )
 

@@ -10,7 +10,9 @@ from bounds.claims import NoClaim
 from operators.ddp.gather import HEADER_BYTES
 
 from ..records.compression import Compression
+from ..records.storage import Record
 from ..studies.grid.losses import BOTH
+from ..studies.grid.planned import PER_SEED
 from ..studies.grid.records import Traffic, Training
 from ..studies.grid.theory import AT_MEAN, AT_WORKERS, LOSS, paired
 from ..verdicts.compression import LEAST_ERROR
@@ -230,6 +232,54 @@ RUNS = (
 )
 
 
+# -- lines of the file -------------------------------------------------------------------------------------------
+def _messages(change: Callable[[Record], Record]) -> Callable[[Bench], list[Comparison]]:
+    return lambda bench: bench.with_lines(lambda r: {**r, "compression": r["compression"] | change(r["compression"])})
+
+
+def _samples(change: Callable[[Record], Record], *names: str) -> Callable[[Bench], list[Comparison]]:
+    return _messages(lambda c: {name: c[name] | change(c[name]) for name in names})
+
+
+def _easier_claim(c: Record) -> Record:
+    """Return errors twice as large, and a claim that allows them."""
+    declared, doubled = c["declared"], {}
+    for name in (RATIO, ERROR):
+        sample = c[name]
+        atoms = [[2 * low, 2 * high, n] for low, high, n in sample["atoms"]]
+        doubled[name] = {"n": sample["n"], "atoms": atoms, **{k: 2 * sample[k] for k in ("mean", "sd", "low", "high")}}
+    return {**doubled, "declared": {**declared, "constant": declared["constant"] and 2 * declared["constant"]}}
+
+
+def _smaller(sample: Record) -> Record:
+    numbers = {k: 0.1 * sample[k] for k in ("mean", "sd", "low", "high")}
+    return {**numbers, "atoms": [[0.1 * low, 0.1 * high, n] for low, high, n in sample["atoms"]]}
+
+
+def _larger_constants(record: Record) -> Record:
+    larger = {name: 4 * record["parameters"][name] for name in ("sigma2", "gap", "L")} if "parameters" in record else {}
+    return {**record, "parameters": record.get("parameters", {}) | larger} if larger else record
+
+
+def _half_of(*names: str) -> Callable[[Bench], list[Comparison]]:
+    return lambda bench: bench.with_lines(lambda r: {**r, **{name: r[name][::2] for name in names if name in r}})
+
+
+BITS, RATIO, ERROR = "bits", "ratio", "error_per_coordinate"
+LINES = (
+    Mutation("dimension of the messages halved", "record", _messages(lambda c: {"d": c["d"] // 2})),
+    Mutation("errors x 2, and the claims with them", "record", _messages(_easier_claim)),
+    Mutation(
+        "every draw counted a hundred times", "record", _samples(lambda s: {"n": 100 * s["n"]}, BITS, RATIO, ERROR)
+    ),
+    Mutation("standard deviation of the errors 0", "record", _samples(lambda s: {"sd": 0.0}, RATIO)),
+    Mutation("errors relative to the norm x .1, errors per coordinate kept", "record", _samples(_smaller, RATIO)),
+    Mutation("constants of the theorems x 4", "record", lambda bench: bench.with_lines(_larger_constants)),
+    Mutation("numbers of every second seed missing", "record", _half_of(*PER_SEED)),
+    Mutation("every second seed missing", "record", _half_of("seeds", *PER_SEED)),
+)
+
+
 # -- seconds -----------------------------------------------------------------------------------------------------
 QUIET = "seconds accuse only beyond a factor of 1.5 on a quiet machine, and never decide"
 
@@ -255,4 +305,4 @@ TIMES = (
     Mutation("delay D x .5", "record", _delay_s(0.5)),
     Mutation("delay D x 1.2", "record", _delay_s(1.2), survives=QUIET),
 )
-CLAIMS = (*TRAFFIC, *MESSAGES, *RUNS, *TIMES)
+CLAIMS = (*TRAFFIC, *MESSAGES, *RUNS, *LINES, *TIMES)

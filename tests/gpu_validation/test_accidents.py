@@ -256,10 +256,10 @@ def test_records_of_an_earlier_run_get_another_name(tmp_path):
 
 # -- a real run ------------------------------------------------------------------------------------------------
 @contextmanager
-def smoke_run(folder, *options):
+def started(study, folder, *options):
     """The command in a process group of its own, of which nothing is left behind."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "gpu_validation", "run", "smoke", "--out", str(folder), *options],
+        [sys.executable, "-m", "gpu_validation", "run", study, "--out", str(folder), *options],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -273,8 +273,8 @@ def smoke_run(folder, *options):
         process.communicate(timeout=60)
 
 
-def await_(condition, process):
-    deadline = time.monotonic() + 120
+def await_(condition, process, seconds=120):
+    deadline = time.monotonic() + seconds
     while not condition():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
@@ -284,7 +284,7 @@ def await_(condition, process):
 @pytest.mark.thorough
 def test_sigterm_ends_every_process_leaves_a_report_and_the_next_run_keeps_the_records(tmp_path):
     path = tmp_path / "smoke" / MEASUREMENTS
-    with smoke_run(tmp_path) as process:
+    with started("smoke", tmp_path) as process:
         await_(lambda: path.exists() and len(path.read_text().splitlines()) > 1, process)
         os.killpg(process.pid, signal.SIGTERM)  # also to the ranks, as a batch system does
         _, errors = process.communicate(timeout=60)
@@ -296,7 +296,7 @@ def test_sigterm_ends_every_process_leaves_a_report_and_the_next_run_keeps_the_r
             os.killpg(process.pid, 0)
 
     kept = path.read_text().splitlines()
-    with smoke_run(tmp_path) as process:
+    with started("smoke", tmp_path) as process:
         await_(lambda: len(path.read_text().splitlines()) > len(kept), process)
     assert path.read_text().splitlines()[: len(kept)] == kept
 
@@ -335,7 +335,7 @@ def test_a_run_that_is_ended_goes_on_with_its_seed_to_the_rows_of_an_undisturbed
     tmp_path, undisturbed, units, victim, number, status
 ):
     path = tmp_path / "smoke" / MEASUREMENTS
-    with smoke_run(tmp_path, "--seed", "0") as process:
+    with started("smoke", tmp_path, "--seed", "0") as process:
         await_(lambda: path.exists() and path.read_text().count('"unit"') >= units, process)
         os.kill(process.pid if victim == "run" else max(children_of(process.pid)), number)
         _, errors = process.communicate(timeout=60)
@@ -350,3 +350,56 @@ def test_a_run_that_is_ended_goes_on_with_its_seed_to_the_rows_of_an_undisturbed
     assert untimed(read_comparisons(path.with_name(COMPARISONS))) == untimed(
         read_comparisons(undisturbed.folder / COMPARISONS)
     )
+
+
+@contextmanager
+def busy(n):
+    """As many processes that compute for ever."""
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(n)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+def n_units(path):
+    """How many units are recorded so far."""
+    return path.read_text().count('"unit"') if path.exists() else 0
+
+
+def disturbed(folder, seed, others=30):
+    """End runs of ``quick`` after so many units: three by kills, one by Ctrl-C, one that other processes starve."""
+    path, options = folder / "quick" / MEASUREMENTS, ("--seed", str(seed))
+    statuses = []
+    for units, victim, number, starving in (
+        (6, "run", signal.SIGKILL, 0),
+        (14, "rank", signal.SIGKILL, 0),
+        (22, "run", signal.SIGINT, 0),
+        (30, "run", signal.SIGKILL, 0),
+        (38, "run", signal.SIGTERM, others),
+    ):
+        with busy(starving), started("quick", folder, *options) as process:
+            await_(lambda least=units: n_units(path) >= least, process, 1800)
+            os.kill(process.pid if victim == "run" else max(children_of(process.pid)), number)
+            process.communicate(timeout=300)
+            statuses.append(process.returncode)
+        options = ()  # the seed is that of the results
+    return statuses
+
+
+@pytest.mark.slow  # the whole of quick twice: five minutes on two quiet cores
+@pytest.mark.timeout(7200)
+def test_quick_killed_three_times_interrupted_and_starved_ends_with_the_rows_of_an_undisturbed_run(tmp_path):
+    quick = [sys.executable, "-m", "gpu_validation", "run", "quick", "--out"]
+    whole = subprocess.run([*quick, tmp_path / "whole", "--seed", "5"], capture_output=True, text=True, check=False)
+    assert whole.returncode == OK, whole.stderr
+
+    assert disturbed(tmp_path / "ended", 5) == [-9, FAILED, INTERRUPTED, -9, TERMINATED]
+    result = subprocess.run([*quick, tmp_path / "ended"], capture_output=True, text=True, check=False)
+    assert result.returncode == OK, result.stderr
+    assert re.search(r"goes on: \d+ of 77 units of seed 5 are in", result.stdout)
+    rows = [untimed(read_comparisons(tmp_path / run / "quick" / COMPARISONS)) for run in ("whole", "ended")]
+    assert rows[0] == rows[1]
+    assert len(rows[0]) > 300

@@ -40,6 +40,13 @@ ONCE_UNNOTICED = (
     "pasgd_compressed as if omega = 0",
     "tau + 1 in the record",
     "records of two uncommitted trees",
+    "dimension of the messages halved",
+    "errors x 2, and the claims with them",
+    "every draw counted a hundred times",
+    "standard deviation of the errors 0",
+    "errors relative to the norm x .1, errors per coordinate kept",
+    "constants of the theorems x 4",
+    "numbers of every second seed missing",
 )
 
 
@@ -82,6 +89,11 @@ def test_a_run_without_a_fault_accuses_nobody(small):
     bench, rows = small
     assert not accused(rows)
     assert not accused(bench.in_place_of_the_middle(bench.trained(bench.cell(LOSSLESS, bench.taus[1]))))
+
+
+def test_lines_of_an_honest_run_are_as_planned(small):
+    bench, rows = small
+    assert bench.with_lines(lambda line: line) == rows
 
 
 @pytest.mark.every(4)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import lru_cache
 
 import numpy as np
 import torch
@@ -26,11 +25,12 @@ from ...measurement.spec import TrainingRun
 from ...measurement.streams import MESSAGES, VECTORS
 from ...measurement.timed_synchronisation import timed_synchronisations
 from ...measurement.training import joined
-from ...records.compression import Compression, Declared
+from ...records.compression import Compression
 from ...records.sample import Sample
 from ...timing import PaddedSteps
-from ...workloads import Constants, Workload
+from ...workloads import Workload
 from .norms import RealRun, evaluated, model_at, norms_of_all, norms_of_real
+from .planned import Planned, of_messages
 from .records import Curve, Probe, Timing, Traffic, Training
 from .spec import Cells, Design
 from .theory import covered
@@ -63,9 +63,7 @@ def _compression(operator: Operator, source: str, d: int, rows: np.ndarray) -> C
     bits, error2, norm2 = rows.T
     ratio = np.divide(error2, norm2, out=np.zeros_like(error2), where=norm2 > 0)
     return Compression(
-        source=source,
-        d=d,
-        declared=Declared.of(operator.claim(d), operator.codec_size(d)),
+        **of_messages(operator, source, d),
         bits=Sample.of(bits),
         ratio=Sample.of(ratio),
         error_per_coordinate=Sample.of(error2 / d),
@@ -106,21 +104,11 @@ def train(place: RankContext, cells: Cells, operator: Operator, tau: int) -> Tra
     if place.rank:
         return None
     return Training(
-        workload=workload.name,
-        operator=specification(operator),
-        tau=tau,
-        processes=place.size,
-        steps=cells.steps,
-        seeds=(*cells.seeds, *(cells.virtual_seeds if virtual else ())),
-        parameters=_parameters(workload),
-        exact_constants=_constants(workload).exact,
-        inexact_reason=_constants(workload).reason,
+        **Planned.training(cells, operator, tau, place.size).fields,
         **vars(norms),
         accuracy=tuple(workload.accuracy(model_at(workload, run.anchors[-1])) for run in runs),
         data=asdict(workload.description()),
         compression=compression,
-        virtual=cells.virtual if virtual else 0,
-        problem=asdict(workload) if workload.description().synthetic else {},  # type: ignore[call-overload]
         traffic=traffic,
         timing=Timing(_durations(runs[0]), tuple(steps_s.tolist()), Sample.of(delays), cells.step_s),
         curve=_curve(workload, runs[0]),
@@ -241,18 +229,6 @@ def _calibrate(place: RankContext, cells: Cells, operator: Operator, transport: 
         time.sleep(cells.delay_s)
 
     return timed_synchronisations(averaging, move, times=CALIBRATION_ROUNDS, step_s=cells.step_s, sleep=sleep)
-
-
-@lru_cache
-def _constants(workload: Workload) -> Constants:
-    return workload.constants()
-
-
-def _parameters(workload: Workload) -> dict[str, float]:
-    """Return numeric fields of the workload, and its constants under their names in the notation table."""
-    constants = _constants(workload)
-    numbers = {k: float(v) for k, v in asdict(workload).items() if isinstance(v, int | float)}  # type: ignore[call-overload]
-    return {**numbers, "eta": workload.eta, "L": constants.L, "sigma2": constants.sigma2, "gap": constants.gap}
 
 
 def _require_equal_anchors(runs: list[_Run]) -> None:

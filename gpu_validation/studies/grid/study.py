@@ -19,12 +19,13 @@ from ...distributed.position import at
 from ...records.seeds import derived, require
 from ...records.storage import Record, plain, revive
 from ...reporting.console import outcome_table
-from ...verdicts.judge import unmeasured
+from ...verdicts.judge import UNREADABLE, rows_of, unmeasured
 from ...verdicts.verdict import Comparison
 from ..study import Figure, Study, without_damaged
 from .analysis import compare
 from .cell import probe, train
 from .figures import figures
+from .planned import Planned
 from .records import Probe, Training
 from .spec import SOURCES, Design
 
@@ -79,21 +80,23 @@ class Preset(Design, Study):
         cells = tuple(replace(c, seeds=tuple(derived(seed, recorded) for recorded in c.seeds)) for c in self.cells)
         return replace(self, seed=require(seed), cells=cells)
 
-    def planned(self) -> Iterator[tuple[str, Measurement]]:
-        """Return every unit's name, and what a rank does for it, in the order of work."""
+    def planned(self) -> Iterator[tuple[str, Measurement, Callable[[], Planned]]]:
+        """Return every unit's name, what a rank does for it, and what its record must have, in the order of work."""
         for operator in self.operators:
             for source in SOURCES:
                 unit = f"{specification(operator)} on {source} input"
-                yield unit, partial(probe, design=self, operator=operator, source=source, seed=self.seed)
+                measurement: Measurement = partial(probe, design=self, operator=operator, source=source, seed=self.seed)
+                yield unit, measurement, partial(Planned.probe, self, operator, source)
         for i, cells in enumerate(self.cells):
             for operator in self.trained(cells):
                 for tau in cells.taus:
                     unit = f"{specification(operator)} on {cells.workload.name}, tau = {tau}, cells {i}"
-                    yield unit, partial(train, cells=cells, operator=operator, tau=tau)
+                    measurement = partial(train, cells=cells, operator=operator, tau=tau)
+                    yield unit, measurement, partial(Planned.training, cells, operator, tau, self.processes)
 
     def units(self) -> Sequence[str]:
         """Return OPERATOR on SOURCE input; then OPERATOR on WORKLOAD, tau = TAU, and the number of its cells."""
-        return [unit for unit, _ in self.planned()]
+        return [unit for unit, *_ in self.planned()]
 
     def measure(self, unit: str) -> Record:
         """Carry out one unit by processes of its own."""
@@ -143,12 +146,17 @@ class Preset(Design, Study):
         """Return messages, bytes, seconds and losses against their bounds."""
         whole: list[Probe | Training] = []
         damaged: list[Comparison] = []
+        planned = {unit: fixed for unit, _, fixed in self.planned()}
         for record in records:
+            operator, unit = (str(record.get(name, "unknown")) for name in ("operator", "unit"))
+            where = {"operator": operator, "workload": unit}
             try:
-                whole += typed([record])
-            except (AttributeError, LookupError, TypeError, ValueError) as error:
-                operator, unit = (str(record.get(name, "unknown")) for name in ("operator", "unit"))
-                damaged.append(unmeasured("all of a record", error, operator=operator, workload=unit))
+                (measured,) = typed([record])
+            except UNREADABLE as error:
+                damaged.append(unmeasured("all of a record", error, **where))
+            else:
+                whole.append(measured)
+                damaged += not_as_planned(measured, planned[unit](), **where) if unit in planned else []
         return [*compare(whole, false_alarm=self.false_alarm), *damaged]
 
     def figures(self, records: Sequence[Record]) -> list[Figure]:
@@ -167,6 +175,16 @@ def typed(records: Sequence[Record]) -> list[Probe | Training]:
     return [revive(kinds[record["kind"]], record) for record in records]
 
 
+def not_as_planned(record: Probe | Training, planned: Planned, **where: Any) -> list[Comparison]:
+    """Return a row that is not measured for each field that is not as planned."""
+    quantity = "all of a record"
+    return rows_of(
+        lambda: (unmeasured(quantity, ValueError(text), **where) for text in planned.deviations(record)),
+        quantity,
+        **where,
+    )
+
+
 class Work:
     """What every rank does: the units that are asked for, in the order of the plan."""
 
@@ -175,7 +193,7 @@ class Work:
 
     def __call__(self, place: RankContext, emit: Callable[[Any], None]) -> None:
         """Emit every record from rank 0."""
-        for unit, measurement in self.preset.planned():
+        for unit, measurement, _ in self.preset.planned():
             if unit not in self.units:
                 continue
             at(unit=unit)
