@@ -9,7 +9,7 @@ RUNS   := $(VENV)/.installed-for-runs
 TIMED    := adacomm speed-up tau-star joint straggler wire all-reduce overlap
 UNTIMED  := compressors error-feedback byzantine layerwise gtopk
 
-.PHONY: setup validate wheel studies lint test test-rest test-all test-nightly docs docs-test clean
+.PHONY: setup validate wheel studies lint test test-rest test-all test-nightly test-oldest docs docs-test clean
 .DEFAULT_GOAL := test
 
 # Compiled once, not in each of the some hundred processes that the tests start.
@@ -69,6 +69,17 @@ test-all: lint
 # Cases that the commit did not draw, long sweeps, kills, journeys, wheels, Flower, Dask: before a release, every night.
 test-nightly: setup
 	$(BIN)/python -m pytest --tier nightly -n auto --dist loadfile --hypothesis-profile=nightly --durations=20
+
+# The oldest Python, numpy, torch and others that pyproject.toml allows, in an environment of their own.
+OLDEST        := .venv-oldest
+OLDEST_PYTHON ?= python3.11
+OLDEST_TESTS  ?= tests/bounds tests/operators
+test-oldest:
+	test -x $(OLDEST)/bin/python || $(OLDEST_PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --disable-pip-version-check -c tests/oldest.txt -e ".[laws,validate]" pytest-timeout
+	$(OLDEST)/bin/python tests/oldest.py
+	$(OLDEST)/bin/python -m pytest -p no:cacheprovider -m "not slow and not thorough" $(OLDEST_TESTS)
+	$(OLDEST)/bin/ratedist run smoke --out $(OLDEST)/results
 
 docs: setup
 	$(BIN)/python -m sphinx -W --keep-going -n -q docs docs/_build/html
