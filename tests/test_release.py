@@ -84,7 +84,8 @@ def test_the_oldest_versions_that_are_allowed_are_those_that_are_tested():
 def install_lines():
     """Every line of README and pages that installs this project."""
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-    return [line for page in pages for line in re.findall(r"^.*pip install.*$", page.read_text(), flags=re.MULTILINE)]
+    texts = [page.read_text().replace("\\\n", " ") for page in pages]
+    return [line for text in texts for line in re.findall(r"^.*pip install.*$", text, flags=re.MULTILINE)]
 
 
 def test_install_lines_name_extras_that_exist():
