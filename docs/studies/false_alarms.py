@@ -45,7 +45,7 @@ from operators.laws.suite import LAWS, statistical_laws
 BUDGET = replace(Budget.quick().untimed(), draws=30, bias=1.0)  # untimed: a run depends on its seed alone
 STATISTICAL = {law.name: law for law in LAWS if law.statistical and law.needs not in ("aggregate", "feedback")}
 SHARED = tuple(name for name, law in STATISTICAL.items() if isinstance(law, StatisticalLaw))
-IN_TURN = ((), ("independent-streams",), ("every-coordinate",), ("enumeration",))
+IN_TURN = ((), ("independent-streams",), ("every-coordinate",), ("enumeration",), ("lengths",))
 CAPITALS = (2, 10, 100, 1000)
 QUANTILE = 0.999
 

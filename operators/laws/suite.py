@@ -29,7 +29,7 @@ from .operator.input_contract import InputContract
 from .operator.kept_output import KeptOutput
 from .operator.key_collisions import KeyCollisions
 from .operator.key_separation import KeySeparation
-from .operator.large_index import LargeIndex
+from .operator.lengths import Lengths
 from .operator.negative_zero import NegativeZero
 from .operator.no_mutation import NoMutation
 from .operator.output_form import OutputForm
@@ -72,7 +72,7 @@ LAWS: tuple[Law, ...] = (  # first what a few calls show, so that a wrong compre
     Dtypes(),
     Strides(),
     Devices(),
-    LargeIndex(),
+    Lengths(),
     # metamorphic, where declared
     Scale(),
     Sign(),

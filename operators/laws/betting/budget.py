@@ -43,7 +43,7 @@ class Budget(Fields):
     drawn : int, optional
         Random vectors per size in the exact laws.
     large : int, optional
-        Dimension of the index law.
+        Largest length that is drawn.
     search : int, optional
         Steps of the adversarial search.
     shrinking : int, optional
@@ -71,7 +71,7 @@ class Budget(Fields):
     sizes: tuple[int, ...] = (1, 2, 7, 8, 9, 64, 1000, 4097)
     drawn_sizes: tuple[int, ...] = (1, 2, 7, 8, 64, 65)
     drawn: int = 6
-    large: int = (1 << 16) + 3
+    large: int = 1 << 20
     search: int = 60
     shrinking: int = 80
 
@@ -91,7 +91,7 @@ class Budget(Fields):
         """Return about a second: a smoke test while writing an operator."""
         return cls(
             bias=0.25, draws=60, least_draws=300, evaluations=512, seconds=0.5, most_seconds=4.0,
-            lengths=(64, 65, 129, 257), sizes=(1, 2, 9, 65), drawn_sizes=(2, 8), drawn=2, search=15,
+            lengths=(64, 65, 129, 257), sizes=(1, 2, 9, 65), drawn_sizes=(2, 8), drawn=2, search=15, large=1 << 13,
         )  # fmt: skip
 
     @classmethod
@@ -99,7 +99,7 @@ class Budget(Fields):
         """Return a minute and more, by hand: more draws and an index beyond the integers of binary32."""
         return cls(
             bias=0.01, draws=3000, least_draws=4000, evaluations=65_536, seconds=10.0, most_seconds=50.0,
-            patience=300.0, drawn=40, large=(1 << 24) + 1, search=1000,
+            patience=300.0, drawn=40, large=1 << 24, search=1000,
         )  # fmt: skip
 
     def untimed(self) -> Budget:

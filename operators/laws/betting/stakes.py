@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 
@@ -81,8 +82,18 @@ class Moments:
         return (float(self.error2.max()) + self.prior * s2) / (self.n + self.prior)
 
 
+class Sizes(Protocol):
+    """What is known of the squared errors at one kind of vector."""
+
+    def mean_square(self, s2: float) -> float:
+        """Return the mean of ``|e|^2``."""
+
+    def spread(self, s2: float) -> float:
+        """Return the variance of ``|e|^2``."""
+
+
 def stakes(
-    bias: np.ndarray, s2: float, moments: Moments, variance: float, covariance: float = 0.0
+    bias: np.ndarray, s2: float, moments: Sizes, variance: float, covariance: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return (lambda, kappa, expected log-growth a draw) for each supposed bias ``|E e|``, shape (m,); zeros where
     nothing grows.

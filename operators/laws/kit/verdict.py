@@ -41,6 +41,8 @@ class Verdict:
         That vector, shrunk, float32, shape (d,).
     power : Power, optional
         What a statistical law would have found.
+    domain : str, optional
+        The lengths, remainders and circumstances at which vectors were drawn.
     """
 
     law: str
@@ -49,6 +51,7 @@ class Verdict:
     example: str = ""
     x: np.ndarray | None = None
     power: Power = field(default_factory=Power)
+    domain: str = ""
 
     def __str__(self) -> str:
         place = f" [at {self.example}, x = {_short(self.x)}]" if self.x is not None else ""
@@ -137,7 +140,9 @@ class Report:
         state = "FAILS" if self.failures else "ok" if self.ok else "INCONCLUSIVE" if self.judged else "nothing judged"
         parts = [", ".join(f"{n} {outcome.value.lower()}" for outcome, n in counts.items() if n)]
         if not self.failures:
-            parts.append(str(self.power) or "no statistical law judged")
+            tried = [f"tried: {v.domain}" for v in self.verdicts if v.domain]
+            parts += [str(self.power)] if str(self.power) else [] if tried else ["no statistical law judged"]
+            parts += tried
         head = f"{self.subject}: {state} ({'; '.join(parts)}"
         shown = [str(v) for v in self.verdicts if _worth_showing(v)]
         return "\n".join([head + ")", *shown, *self._silent(), f"reproduce: {self.reproduce}"])

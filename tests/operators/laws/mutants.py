@@ -196,7 +196,7 @@ mutant("Elias code of a level that may be 0", Dithering(), "output-form", write=
 mutant("sign bit written for zeros, not read", Dithering(), "output-form", write=_sign_of_zero_written)
 mutant("Rice remainder one bit narrower than read", Largest(), "output-form",
        low_text=lambda self, gap: unsigned(gap % 2 ** (self.low - 1), self.low - 1))  # fmt: skip
-mutant("index kept in 16 bits", Largest(), "large-index",
+mutant("index kept in 16 bits", Largest(), "lengths",
        index=lambda self, previous, gap: (previous + 1 + gap) % (1 << 16))  # fmt: skip
 mutant("strided view read as contiguous", Largest(), "strides", encode=_contiguous_memory)
 mutant("bytes left over accepted", MeanSign(), "corruption", _decode=_unfinished)

@@ -83,7 +83,8 @@ def test_plain_function_is_judged_by_its_claim_alone():
     by_statistics = {"distortion", "unbiasedness", "every-coordinate"}
     exactly = {"exact-marginals", "enumeration"}
     assert (
-        judged - {"constant-reached"} == {"output-form", "zero", "no-mutation", "kept-output"} | by_statistics | exactly
+        judged - {"constant-reached"}
+        == {"output-form", "zero", "no-mutation", "kept-output", "lengths"} | by_statistics | exactly
     )
     assert "no codec, no key" in report["corruption"].text
     assert "no codec, no key" in report["random-state"].text

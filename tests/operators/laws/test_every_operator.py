@@ -29,6 +29,7 @@ SMALL = Budget(
     lengths=(65, 257),
     drawn=1,
     search=6,
+    large=2050,
 ).untimed()  # fmt: skip
 KEYS = st.builds(Key, st.integers(0, 2**64 - 1), step=st.integers(0, 2**40), rank=st.integers(0, 4096))
 

@@ -12,9 +12,18 @@ from .mutants import MUTANTS
 from .wrapper_mutants import WRAPPER_MUTANTS
 
 BUDGET = Budget(
-    sizes=(1, 2, 9, 64), drawn_sizes=(2, 8, 65), drawn=2, draws=1000, bias=0.3, lengths=(64, 65), shrinking=0
+    sizes=(1, 2, 9, 64),
+    drawn_sizes=(2, 8, 65),
+    drawn=2,
+    draws=1000,
+    bias=0.3,
+    lengths=(64, 65),
+    shrinking=0,
+    large=(1 << 16) + 200,
 ).untimed()
-SMALL = Budget(sizes=(1, 9), drawn_sizes=(2, 8), drawn=1, draws=60, evaluations=512, search=10, bias=0.5).untimed()
+SMALL = Budget(
+    sizes=(1, 9), drawn_sizes=(2, 8), drawn=1, draws=60, evaluations=512, search=10, bias=0.5, large=300
+).untimed()
 
 
 RAISING = {  # convicted because the operator itself raises

@@ -9,7 +9,9 @@ from operators.laws import Budget, Outcome, check
 
 from . import outside
 
-BUDGET = Budget(draws=300, lengths=(65,), drawn_sizes=(1, 2, 8, 64, 65), sizes=(1, 2, 9, 65), drawn=2).untimed()
+BUDGET = Budget(
+    draws=300, lengths=(65,), drawn_sizes=(1, 2, 8, 64, 65), sizes=(1, 2, 9, 65), drawn=2, large=2050
+).untimed()
 
 
 def dithering(d: int) -> Unbiased:

@@ -1,0 +1,275 @@
+"""Law: the claim holds at any length, at any remainder of a length, in any circumstance (statistical, anytime-valid).
+
+Every draw has a vector of its own: a length drawn log-uniformly up to ``budget.large``, every second one with a drawn
+remainder modulo a power of two; mass on all of it, on its end, on a block, on its front or on one coordinate; and a
+circumstance (``kit.circumstances``).  The bets are pooled (``betting.swarm_bets``).  After a first round every second
+draw goes where the evidence has grown most.  A vector at which a bet of its own wins is drawn at again while it wins.
+Of a strict contraction every draw is judged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import inf, log, log2
+
+import numpy as np
+
+from bounds.claims import StrictlyContractive, Unbiased
+
+from ..betting.eprocess import SLACK, inflated
+from ..betting.swarm_bets import SwarmBets, Winning
+from ..kit import circumstances
+from ..kit.clock import work_s
+from ..kit.examples import Example
+from ..kit.law import Context, Law, NotApplicable, Violation, fresh_key, raised, second_moment
+from ..kit.subject import OutOfTime, Subject
+from ..kit.verdict import Outcome, Verdict
+
+BANDS = (1, 64, 1024, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24)
+PLACES = ("everywhere", "at the end", "in a block", "at the front", "at one coordinate")
+MODULI = tuple(1 << k for k in range(2, 14))
+FIRST, DRAWS_SHARE = 64, 6  # draws in turn; of the usual draws a vector
+SUSPICION, PATIENT = 3.0, 4  # log-capital from which so many times the draws may be made
+TIME_SHARE, CALL_SHARE = 1.2, 0.06  # of the seconds: for all draws, and for the longest single one
+SUSPICIOUS_SHARE = 0.7  # of the most seconds
+PLAIN_SHARE, FOLLOWED = 0.4, 0.6  # of the draws; of the labels of every second draw
+PIECE = 1 << 13
+
+
+class Lengths(Law):
+    """A wrong tail or block, a narrow index, a wrong path for long vectors, a circumstance that changes the result."""
+
+    name = "lengths"
+    statistical = True
+
+    def run(self, subject: Subject, context: Context) -> Verdict:
+        """Draw until the bets are decided, or the draws or the time are over."""
+        reason = self.applies(subject)
+        if reason is not None:
+            return Verdict(self.name, Outcome.NOT_APPLICABLE, reason)
+        swarm = _Swarm(subject, context)
+        try:
+            swarm.run()
+        except Violation as found:
+            return Verdict(self.name, Outcome.FAIL, str(found), swarm.example.name, swarm.example.x)
+        except OutOfTime:
+            pass
+        except Exception as error:  # whatever the subject raises is a finding
+            return Verdict(self.name, Outcome.FAIL, raised(error), swarm.example.name, swarm.example.x)
+        if not swarm.draws:
+            return Verdict(self.name, Outcome.INCONCLUSIVE, "too slow: no vector was tried")
+        if not swarm.judged:
+            return Verdict(self.name, Outcome.NOT_APPLICABLE, "nothing is claimed at the lengths drawn")
+        return Verdict(self.name, Outcome.PASS, swarm.summary(), domain=swarm.domain())
+
+    def holds(self, subject: Subject, example: Example, context: Context) -> None:
+        """Say nothing at a single vector: the evidence is that of many."""
+        raise NotApplicable("judged by draws at many vectors")
+
+
+@dataclass
+class _Swarm:
+    """The draws of one check."""
+
+    subject: Subject
+    context: Context
+    draws: int = 0
+    judged: int = 0  # draws at which something is claimed
+    longest: int = 0
+    pace_s: float = 0.0  # per coordinate, of the slowest long call
+    example: Example = field(default_factory=lambda: Example("none", np.zeros(1, np.float32)))
+
+    def __post_init__(self) -> None:
+        self.rng = self.context.rng(Lengths.name)
+        self.level = self.context.level(1)
+        most = self.context.budget.large
+        self.pool = self.rng.standard_normal(most + 1, np.float32)
+        self.edges = [*(b for b in BANDS if b < most), most + 1]
+        self.ends = inf
+        self.bands = [f"{a} to {b - 1}" for a, b in zip(self.edges[:-1], self.edges[1:], strict=True)]
+        self.circumstances = list(circumstances.names(self.subject))
+        self.families = [self.bands, list(PLACES), self.circumstances]
+        self.bets = SwarmBets(self.families)  # with half of the level; the bets on single vectors have the rest
+
+    def run(self) -> None:
+        """Draw first in turn, then where most was won, and in turn."""
+        budget, began = self.context.budget, work_s()
+        usual = DRAWS_SHARE * budget.draws
+        first = min(FIRST, usual)
+        turn = 0
+        while turn < usual * PATIENT:
+            suspicious = self.bets.peak() > SUSPICION
+            seconds = SUSPICIOUS_SHARE * budget.most_seconds if suspicious else TIME_SHARE * budget.seconds
+            if self.context.accused:
+                seconds = budget.seconds / 4
+            self.ends = began + SUSPICIOUS_SHARE * budget.most_seconds
+            if turn >= len(self.bands) and work_s() - began > seconds:
+                return
+            if turn >= usual and not suspicious:
+                return
+            labels = [self._band(turn), str(self.rng.choice(PLACES)), self._circumstance()]
+            if turn >= first and turn % 4:
+                followed = self.rng.random(len(labels)) < FOLLOWED
+                labels = [
+                    self.bets.richest(family) if follow else label
+                    for family, label, follow in zip(self.families, labels, followed, strict=True)
+                ]
+            turn += 1
+            self._draw(labels)
+            if self.bets.rejects(self.level / 2):
+                raise Violation(self._finding())
+
+    def _band(self, turn: int) -> str:
+        """Return the bands in turn, afterwards the shorter ones more often: they take less time."""
+        if turn < 2 * len(self.bands):
+            return self.bands[turn % len(self.bands)]
+        weight = 1.0 / np.sqrt(1024 + np.array(self.edges[1:], float))
+        return str(self.rng.choice(self.bands, p=weight / weight.sum()))
+
+    def _circumstance(self) -> str:
+        plain = self.rng.random() < PLAIN_SHARE
+        return circumstances.PLAIN if plain else str(self.rng.choice(self.circumstances))
+
+    def _draw(self, labels: list[str]) -> None:
+        band, place, circumstance = labels
+        number = self.bands.index(band)
+        d = self._length(self.edges[number], self.edges[number + 1])
+        if d * self.pace_s > CALL_SHARE * self.context.budget.seconds:
+            return
+        x = self.subject.domain.fit(vector(self.rng, d, place, self.pool))
+        if x is None or not x.any():
+            return
+        self.example = Example(f"mass {place} of {x.size} coordinates, {circumstance}", x)
+        began, key = work_s(), fresh_key(self.rng)
+        y = circumstances.drawn(self.subject, x, key, circumstance)
+        if x.size >= BANDS[3]:
+            self.pace_s = min(self.pace_s or inf, (work_s() - began) / x.size)
+        if y is None:
+            return
+        self.draws, self.longest = self.draws + 1, max(self.longest, x.size)
+        square, along = compared(x, y)
+        if not np.isfinite(square):
+            raise Violation(f"the output is not finite, {self.example.name}")
+        claim = self.subject.claim(x.size)
+        s2 = second_moment(claim)
+        if s2 is None:
+            return
+        self.judged += 1
+        if isinstance(claim, StrictlyContractive) and not square <= (s2**0.5 + SLACK) ** 2:
+            raise Violation(f"|C(x) - x|^2 = {square:.8g} |x|^2, {self.example.name}; claimed at most {s2:.8g} surely")
+        rounding = self.subject.rounding
+        allowed = inflated(s2) if not rounding else float(inflated(s2) ** 0.5 + rounding) ** 2
+        unbiased = isinstance(claim, Unbiased) and not rounding
+        self.bets.update(labels, place, along, square, allowed, unbiased=unbiased)
+        if unbiased:
+            self._pursue(along, square, allowed, circumstance)
+
+    def _pursue(self, along: float, square: float, s2: float, circumstance: str) -> None:
+        """Draw at the present vector again while a bet on a bias along it wins."""
+        x, wins = self.example.x, Winning(s2)
+        wins.pay(along, square)
+        needed = -log(self.level / 2) + log(PATIENT * DRAWS_SHARE * self.context.budget.draws)
+        while wins.goes_on() and work_s() < self.ends:
+            if wins.capital() >= needed:
+                raise Violation(
+                    f"E C(x) = x rejected at level {self.level:.1e} by {wins.n} draws, {self.example.name}: the mean "
+                    f"error along x is {wins.sum / wins.n:+.3g} |x|"
+                )
+            y = circumstances.drawn(self.subject, x, fresh_key(self.rng), circumstance)
+            if y is None:
+                return
+            self.draws += 1
+            wins.pay(*reversed(compared(x, y)))
+
+    def _length(self, least: int, most: int) -> int:
+        """Return a length in [least, most): log-uniform, every second time with a drawn remainder."""
+        d = int(2 ** self.rng.uniform(log2(least), log2(most)))
+        moduli = [m for m in MODULI if m <= d]
+        if moduli and self.rng.random() < 0.5:
+            modulus = int(self.rng.choice(moduli))
+            rest = (0, 1, modulus - 1, int(self.rng.integers(modulus)))[int(self.rng.integers(4))]
+            d = d // modulus * modulus + rest
+        return min(max(d, least), most - 1)
+
+    def _finding(self) -> str:
+        mean, size = self.bets.mean, self.bets.size
+        capital, what = (size, "E|C(x) - x|^2 as claimed") if size.peak > mean.peak else (mean, "E C(x) = x")
+        gains = capital.gains()
+        where = ", ".join(max(family, key=lambda label: gains[label]) for family in self.families)
+        return (
+            f"{what} rejected at level {self.level:.1e} after {self.draws} draws at lengths up to {self.longest}; most "
+            f"was won at: {where}"
+        )
+
+    def domain(self) -> str:
+        """Return what was tried."""
+        least, most = MODULI[0], max((m for m in MODULI if m <= self.longest), default=MODULI[0])
+        circumstances_tried = f"{len(self.circumstances)} circumstances"
+        return f"lengths up to {self.longest}, remainders modulo {least} to {most}, {circumstances_tried}"
+
+    def summary(self) -> str:
+        """Return how often, and where the mass of the vectors was."""
+        return f"{self.draws} draws at {self.domain()}, with mass {', '.join(PLACES)}"
+
+
+def compared(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    """Return ``|y - x|^2/|x|^2`` and <y - x, x>``/|x|^2``, summed in float64 piece by piece."""
+    norm2, square, along = 0.0, 0.0, 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        for i in range(0, x.size, PIECE):
+            wide = x[i : i + PIECE].astype(np.float64)
+            error = y[i : i + PIECE].astype(np.float64) - wide
+            norm2 += float(wide @ wide)
+            square += float(error @ error)
+            along += float(error @ wide)
+    return square / norm2, along / norm2
+
+
+def vector(rng: np.random.Generator, d: int, place: str, pool: np.ndarray) -> np.ndarray:
+    """Return a vector with its mass at a place: float32, shape (d,).
+
+    Parameters
+    ----------
+    rng : Generator
+        Draws it.
+    d : int
+        Number of coordinates.
+    place : str
+        One of PLACES.
+    pool : ndarray
+        Gaussian numbers, more than d, of which it takes a piece.
+    """
+    chosen = _mass(rng, d, place)
+    n = chosen.stop - chosen.start
+    offset = int(rng.integers(pool.size - n))
+    piece = pool[offset : offset + n]
+    kind = int(rng.integers(4))
+    if kind == 1:
+        piece = np.sign(piece)
+    elif kind == 2:
+        piece = piece / np.sqrt(np.arange(n, 0, -1, dtype=np.float32))
+    elif kind == 3:
+        piece = np.where(piece > 0.5, piece, np.float32(0))
+    x = np.zeros(d, np.float32)
+    x[chosen] = piece if piece.any() else 1.0
+    x[chosen] *= np.float32(2.0 ** int(rng.integers(-20, 21)))
+    return x
+
+
+def _mass(rng: np.random.Generator, d: int, place: str) -> slice:
+    """Return the coordinates that are not zero."""
+    few = min(d, int(2 ** rng.uniform(0, log2(d) + 1e-9)))
+    if place == "everywhere":
+        return slice(0, d)
+    if place == "at the end":
+        return slice(d - few, d)
+    if place == "at the front":
+        return slice(0, few)
+    if place == "in a block":
+        size = 1 << int(rng.integers(0, max(1, d.bit_length())))
+        last = (d - 1) // size
+        block = (last, max(0, last - 1), int(rng.integers(last + 1)))[int(rng.integers(3))]
+        return slice(block * size, min(d, (block + 1) * size))
+    border = (1 << int(rng.integers(0, max(1, d.bit_length())))) - int(rng.integers(0, 2))
+    i = min((0, d - 1, border, int(rng.integers(d)))[int(rng.integers(4))], d - 1)
+    return slice(i, i + 1)
