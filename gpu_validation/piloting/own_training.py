@@ -173,6 +173,20 @@ class Training:
         """Return a copy of the parameters, float32, shape (d,)."""
         return flat(self.parameters, torch.float32)
 
+    @contextmanager
+    def placed(self, point: torch.Tensor) -> Iterator[None]:
+        """Inside, the parameters are at a point, float32 of shape (d,); afterwards they are as before, bit for bit."""
+        before = [p.detach().clone() for p in self.parameters]
+        with torch.no_grad():
+            for p, part in zip(self.parameters, point.split([p.numel() for p in self.parameters]), strict=True):
+                p.copy_(part.view(p.shape))
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for p, values in zip(self.parameters, before, strict=True):
+                    p.copy_(values)
+
     def _backward(self, batch: Any) -> float:
         self.optimizer.zero_grad(set_to_none=True)
         value = self.loss(self.model, batch)

@@ -208,6 +208,8 @@ def pilot(
         sums_at_once=at_once,
         passes=cost,
         steps=steps or 0,
+        second_secants=tuple(chain.from_iterable(_from_all(look.second_secants, process_group))),
+        noise_norms2=tuple(chain.from_iterable(_from_all(look.noise_norms2, process_group))),
     )
     if path is not None and place == 0:
         write_atomically(Path(path), json.dumps(measured.to_dict(), allow_nan=False, indent=1) + "\n")
@@ -234,7 +236,7 @@ def passes(moments: int, taus: Sequence[int], rounds: int, round_taus: Sequence[
     -----
     A pass without gradient counts a third.  Every choice of a trial is taken to have residuals.
     """
-    look = WARM_UP + moments * (2 + len(taus) + taus[-1])
+    look = WARM_UP + moments * (3 + len(taus) + taus[-1])
     choices = (operators + 1) * len(round_taus)
     trial = choices * round_taus[-1] + FORWARD * FRESH * (1 + 2 * choices) if rounds else 0
     return look + math.ceil(rounds * trial)
@@ -270,6 +272,8 @@ class _Look:
         self.secants: list[tuple[float, ...]] = []
         self.falls: list[tuple[float, ...]] = []
         self.bends: list[tuple[float, ...]] = []
+        self.second_secants: list[float] = []
+        self.noise_norms2: list[float] = []
         self.gradient = torch.zeros(0)
 
     def at_a_moment(self, steps: int, *, feed: bool) -> None:
@@ -287,6 +291,7 @@ class _Look:
         second = training.gradient(training.batch())
         mean = (first + second) / 2
         self.norms2.append((_norm2(first), _norm2(mean)))
+        self.noise_norms2.append(_norm2(first - second))
         self.trials.send(first)
         left, secants, falls, bends = [], [], [], []
         for step in range(1, steps + 1):
@@ -302,6 +307,13 @@ class _Look:
                 secants.append(float(turn.norm()) / moved if moved else 0.0)
                 falls.append(float(mean.double() @ change))
                 bends.append(float(turn @ change))
+        after = training.randomness()
+        states.restore()
+        with training.placed((start + training.point()) / 2):
+            halfway = training.gradient(batch)
+        after.restore()
+        bent, moved = (again - 2 * halfway.double() + first).double(), float(change.norm())
+        self.second_secants.append(4 * float(bent.norm()) / moved**2 if moved else 0.0)
         self.survival.append(tuple(left))
         self.secants.append(tuple(secants))
         self.falls.append(tuple(falls))

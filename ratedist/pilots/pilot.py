@@ -39,6 +39,7 @@ VERSION = 2
 READ = (1, 2)  # the first had no trial rounds
 LARGEST_FILE = 10**8
 FLAT = ("losses", "small_norms2", "large_norms2", "taus")
+LATER = ("second_secants", "noise_norms2")  # flat fields that a file may lack
 ROWS = ("step_s", "survival", "secants", "falls", "bends", "backward_s")
 
 RECORDED_IN = Path(__file__).parent / "recorded"
@@ -100,7 +101,7 @@ def made_of(stated: Any, where: str, make: Callable[..., PilotT]) -> PilotT:
         raise ValueError(f"{where} is no pilot of version {versions}; got version {version}: make a new one")
     try:
         rows = {name: tuple(map(tuple, stated[name])) for name in ROWS if name in stated}
-        flat = {name: tuple(stated[name]) for name in FLAT}
+        flat = {name: tuple(stated[name]) for name in FLAT + tuple(name for name in LATER if name in stated)}
         trials = tuple(
             OperatorTrial(**_tuples(each) | {"codec": Codec(**each["codec"])}) for each in stated["operators"]
         )
@@ -176,6 +177,11 @@ class Pilot(Answered):
         Of the whole training; 0 if they are not known.
     recorded : str, optional
         What was trained, for a pilot that ratedist carries; its seconds say nothing of your machine.
+    second_secants : tuple of float, optional
+        ``4 |g' - 2 g_half + g|/|x' - x|^2`` over the largest of ``taus``, g_half at the midpoint, all of one batch, one
+        number a moment, shape (q,).
+    noise_norms2 : tuple of float, optional
+        ``|g1 - g2|^2`` of two batches at the same point, shape (k,).
     """
 
     d: int
@@ -202,6 +208,8 @@ class Pilot(Answered):
     passes: int = 0
     steps: int = 0
     recorded: str = ""
+    second_secants: tuple[float, ...] = ()
+    noise_norms2: tuple[float, ...] = ()
 
     # -- estimates ---------------------------------------------------------------------------------------
     def step(self, level: float = LEVEL) -> Estimate:
@@ -231,6 +239,32 @@ class Pilot(Answered):
     def curvature(self) -> float:
         """Return the largest secant: a lower bound of L along the path that was gone."""
         return max(max(row) for row in self.secants)
+
+    def hessian_lipschitz(self) -> float | None:
+        """Return an estimate of Q, the Lipschitz constant of the Hessian; None where it was not measured.
+
+        Notes
+        -----
+        It is the largest second secant of the losses of single batches on the path.  If the third derivative along the
+        step is constant, a second secant is its size; in any case it is at most the Q of that batch's loss.  It is no
+        bound on the Q of F: tau from it (``tau_star(hessian_lipschitz=)``) is an estimate, not proved.
+        """
+        return max(self.second_secants, default=None)
+
+    def kurtosis(self) -> float | None:
+        """Return an estimate of E|n|^4/(E|n|^2)^2 of a batch's gradient noise n; None where it was not measured.
+
+        Notes
+        -----
+        The difference u of two independent batches' gradients has E|u|^2 = 2 E|n|^2 and E|u|^4 = 2 E|n|^4 + 2
+        (E|n|^2)^2 + 4 E<n1, n2>^2.  So 2 E|u|^4/(E|u|^2)^2 - 1 is at least the kurtosis, with equality where
+        independent noises are orthogonal.  Moments are pooled: noise that changes on the path makes it larger.
+        """
+        if not self.noise_norms2:
+            return None
+        square = sum(self.noise_norms2) / len(self.noise_norms2)
+        fourth = sum(each**2 for each in self.noise_norms2) / len(self.noise_norms2)
+        return max(1.0, 2 * fourth / square**2 - 1) if square else None
 
     def link(self, level: str = ALL) -> Link:
         """Return a measured link.
@@ -447,6 +481,7 @@ class Pilot(Answered):
             "machine": f"{self.device}, {self.threads} threads, {self.ranks} ranks",
             "pilot": cost_text(self.passes, self.steps),
             "memory": f"{self.memory_bytes / 2**20:.0f} MiB",
+            "third order": self._third_order_text(),
         }
         facts |= {f"link {timings.level}"[:LABEL]: _link_text(timings) for timings in self.links}
         columns = ("compressor", "bits", "NMSE", "residual", "encode [ns]", "decode [ns]")
@@ -458,6 +493,13 @@ class Pilot(Answered):
             follow_up="ratedist plan --pilot FILE --workers 64",
             evidence={"gradient left": left},
         )
+
+    def _third_order_text(self) -> str:
+        Q, kurtosis = self.hessian_lipschitz(), self.kurtosis()
+        if Q is None:
+            return ""
+        noise = "" if kurtosis is None else f", kurtosis of the noise {kurtosis:.3g}"
+        return f"estimates on batches, no bounds: Hessian {Q:.3g}-Lipschitz{noise}"
 
     def to_frame(self) -> DataFrame:
         """Return one row an operator and gradient: bits a coordinate, and nmse."""

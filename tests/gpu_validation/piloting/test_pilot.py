@@ -66,6 +66,40 @@ def test_on_a_quadratic_survival_and_curvature_are_exact():
     assert found.losses[0] > found.losses[-1]
 
 
+@pytest.mark.parametrize("Q", [0.5, 2.0])
+def test_on_a_cubic_the_lipschitz_constant_of_the_hessian_is_exact(Q):
+    """Along the path the third derivative is Q: the estimate is Q, and Q/2 would be noticed; on a quadratic it is 0."""
+    model, optimizer = trained()
+    direction = torch.nn.functional.normalize(model.x.detach().clone(), dim=0)
+
+    def cubic(model, batch):
+        return quadratic(model, batch) + Q * (direction @ model.x) ** 3 / 6
+
+    before = model.x.detach().clone()
+    found = pilot(model, optimizer, cubic, nothing(), **QUICK)
+    assert found.second_secants == pytest.approx([Q] * len(found.second_secants), rel=1e-3)
+    assert found.hessian_lipschitz() == pytest.approx(Q, rel=1e-3)
+    assert "no bounds: Hessian" in str(found.answer().facts["third order"])
+    assert bool((model.x == before).all())
+    assert pilot(*trained(), quadratic, nothing(), **QUICK).hessian_lipschitz() < 1e-3
+
+
+@pytest.mark.parametrize(("share", "kurtosis"), [(1.0, 1 + 4 / D), (1 / 8, 8 * (1 + 2 / D) + 2 / D)])
+def test_the_kurtosis_is_that_of_the_noise(share, kurtosis):
+    """Gaussian batches, all of them or one in eight: the estimate adds 2/D of inner products of independent noises."""
+
+    def rare():
+        draw = torch.Generator().manual_seed(1)
+        while True:
+            yield (torch.rand((), generator=draw) < share) * torch.randn(D, generator=draw)
+
+    model = Point()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-30)
+    found = pilot(model, optimizer, quadratic, rare(), **QUICK | {"moments": 400, "taus": (1,)})
+    assert found.kurtosis() == pytest.approx(kurtosis, rel=0.25)
+    assert replace(found, noise_norms2=()).kurtosis() is None
+
+
 def test_noise_is_that_of_the_batches():
     model = Point()
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-30)
