@@ -308,4 +308,5 @@ def test_the_cost_is_printed(line, tmp_path, capsys):
     passes_counted(workers=2, steps=10**4, round_taus=(1, 2), path=file)
     assert main(line.format(file).split()) == 0
     cost = passes(2, (1, 2), 4, (1, 2), 1)
-    assert f"cost {cost} passes a worker, {cost / 100:.1f}% of 10000 steps" in " ".join(capsys.readouterr().out.split())
+    text = f"{cost} forward and backward passes per worker, {cost / 10**4:.1%} of the training's 10,000 steps"
+    assert text in " ".join(capsys.readouterr().out.split())
