@@ -39,7 +39,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import torch
-from comparing import environment, quotient
+from comparing import quotient
 from ranks import Action, Sent, carry_out, in_turns, links, ring_bytes
 from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
 
@@ -47,6 +47,7 @@ from bounds.schedules import AdaComm, GradientRetention, GradientRetentionState,
 from gpu_validation.distributed.launch import RankContext
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.local_sgd.sensing import MeasuredInputs
+from gpu_validation.records.environment import environment
 from operators import Identity
 
 INPUTS, OUTPUTS, BATCH = 64, 10, 64

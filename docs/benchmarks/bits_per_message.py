@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
-import subprocess
 import sys
 from collections.abc import Iterator
 
@@ -21,9 +19,9 @@ sys.path[:] = [f for f in sys.path if os.path.abspath(f or ".") != os.path.dirna
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
-import torch
 from scipy.stats import t as student
 
+from gpu_validation.records.environment import environment
 from operators import (
     ArithmeticSparseDithering,
     Key,
@@ -91,9 +89,7 @@ def measure(op: Operator, d: int, n: int) -> dict[str, object]:
 
 
 def main() -> None:
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    versions = {"python": platform.python_version(), "numpy": np.__version__, "torch": torch.__version__}
-    print(json.dumps({"commit": commit.stdout.strip(), "machine": platform.machine(), **versions}), flush=True)
+    print(json.dumps(environment()), flush=True)
     for op, d, n in subjects():
         print(json.dumps(measure(op, d, n)), flush=True)
 

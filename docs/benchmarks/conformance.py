@@ -16,8 +16,8 @@ sys.path.sort(key=lambda f: os.path.abspath(f or ".") == os.path.dirname(os.path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
-from comparing import environment
 
+from gpu_validation.records.environment import environment
 from operators import all_operators
 from operators.laws import Budget, check
 

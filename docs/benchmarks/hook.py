@@ -33,10 +33,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import torch
 import torch.distributed as dist
-from comparing import environment, quotient
+from comparing import quotient
 from ranks import Action, backward_passes, carry_out, in_turns, links
 
 from gpu_validation.distributed.launch import RankContext
+from gpu_validation.records.environment import environment
 from operators import TCDQ, Key, KLevel, Operator, TernGrad
 
 LEAST, MOST = 5, 100  # passes of every method

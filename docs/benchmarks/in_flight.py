@@ -35,13 +35,13 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
 import torch.distributed as dist
-from comparing import environment
 from ranks import Record, carry_out
 
 from gpu_validation import PeriodicAveraging
 from gpu_validation.distributed.launch import RankContext
 from gpu_validation.network import Network, Shape
 from gpu_validation.network.port import Port
+from gpu_validation.records.environment import environment
 
 WARM_UP = 2  # rounds that are not counted
 ALONE = 6  # averagings timed by themselves

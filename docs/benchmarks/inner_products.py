@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
-import subprocess
 import sys
 from collections.abc import Iterator
 
@@ -23,7 +21,6 @@ sys.path[:] = [f for f in sys.path if os.path.abspath(f or ".") != os.path.dirna
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
-import torch
 
 from bounds.limits import (
     eden_inner_product,
@@ -31,6 +28,7 @@ from bounds.limits import (
     turboquant_inner_product,
     turboquant_mse,
 )
+from gpu_validation.records.environment import environment
 from operators import EDEN, Key, Operator, RaBitQ, TurboQuant, specification
 
 SEED = 0
@@ -76,9 +74,7 @@ def measure(op: Operator, d: int, n: int, rank: int) -> dict[str, object]:
 
 
 def main() -> None:
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    versions = {"python": platform.python_version(), "numpy": np.__version__, "torch": torch.__version__}
-    print(json.dumps({"commit": commit.stdout.strip(), "machine": platform.machine(), **versions}), flush=True)
+    print(json.dumps(environment()), flush=True)
     for rank, (op, d, constant, kind) in enumerate(subjects()):
         print(json.dumps({**measure(op, d, MESSAGES[d], rank), "constant": constant, "kind": kind}), flush=True)
 

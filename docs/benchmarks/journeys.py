@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -21,6 +20,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+# A neighbour of this file has the name of a package: its folder must be searched last.
+sys.path.sort(key=lambda f: os.path.abspath(f or ".") == os.path.dirname(os.path.abspath(__file__)))
+
+from gpu_validation.records.environment import environment
 
 ROOT = Path(__file__).parents[2]
 LONGEST_S = 500  # of one command
@@ -178,8 +182,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("journeys", nargs="*", default=list(JOURNEYS))
     names: Sequence[str] = parser.parse_args().journeys
-    machine = {"machine": platform.machine(), "cpus": os.cpu_count(), "python": platform.python_version()}
-    print(json.dumps({**machine, "load": round(os.getloadavg()[0], 1)}), flush=True)
+    print(json.dumps(environment()), flush=True)
     with tempfile.TemporaryDirectory() as folder:
         wheel = built_wheel(Path(folder))
         for name in names:

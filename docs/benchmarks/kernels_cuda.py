@@ -14,8 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -29,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import numpy as np
 import torch
 
+from gpu_validation.records.environment import environment
 from operators import Key, Message, Operator, all_operators, parse
 from operators.catalogue import specification
 from operators.kernels import elias, hadamard, kernels_for, levels
@@ -254,18 +253,8 @@ def record(name: str, d: int, spent: float, traffic: int, copy: float) -> dict[s
     }
 
 
-def environment() -> dict[str, Any]:
-    """What the numbers depend on."""
-    import triton
-
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    return {
-        "commit": commit.stdout.strip() or None,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "triton": triton.__version__,
-        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "interpreter",
-    }
+def device_name() -> str:
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else "interpreter"
 
 
 def main() -> None:
@@ -277,7 +266,7 @@ def main() -> None:
         parser.error("there is no GPU here; set TRITON_INTERPRET=1 to check equality in the interpreter")
     device, failed = "cpu" if INTERPRETED else "cuda", 0
     with arguments.out.open("w") as out:
-        out.write(json.dumps(environment()) + "\n")
+        out.write(json.dumps(environment("triton") | {"device": device_name()}) + "\n")
         for line in equal_primitives(device):
             failed += not line["equal"]
             out.write(json.dumps(line) + "\n")

@@ -18,12 +18,13 @@ sys.path.sort(key=lambda f: os.path.abspath(f or ".") == os.path.dirname(os.path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
-from comparing import environment, quotient
+from comparing import quotient
 from scipy.special import betainc
 
 from bounds import limits
 from bounds.special.cap_probability import cap_lead_and_excess, enclose_cap_excess, enclose_neg_log2_cap, neg_log2_cap
 from bounds.special.sphere_rate import enclose_sphere_rate, sphere_rate
+from gpu_validation.records.environment import environment
 
 POINTS = 1_000_000
 REPEATS = 3

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
-import subprocess
 import sys
 from typing import Any
 
@@ -23,10 +21,10 @@ sys.path[:] = [f for f in sys.path if os.path.abspath(f or ".") != os.path.dirna
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
-import torch
 from scipy.stats import t as student
 
 from bounds.claims import NoClaim, Unbiased
+from gpu_validation.records.environment import environment
 from operators import Key, Operator, all_operators, specification
 
 SEED = 0
@@ -67,17 +65,7 @@ def measure(op: Operator, d: int, n: int) -> dict[str, Any] | None:
 
 
 def main() -> None:
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    head = {
-        "commit": commit.stdout.strip(),
-        "machine": platform.machine(),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "torch": torch.__version__,
-        "vectors": "standard normal",
-        "seed": SEED,
-        "level": 0.95,
-    }
+    head = {**environment(), "vectors": "standard normal", "seed": SEED, "level": 0.95}
     subjects = [(cls.examples()[0], d, n) for d, n in MESSAGES.items() for cls in all_operators().values()]
     rows = filter(None, (measure(*subject) for subject in subjects))
     lines = ",\n".join(json.dumps(row) for row in rows)

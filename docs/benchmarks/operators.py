@@ -18,8 +18,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -38,6 +36,7 @@ from comparing import in_turns, quotient
 from peers import GOALS, Peer
 
 from bounds.claims import Contractive, Unbiased
+from gpu_validation.records.environment import environment
 from operators import Key, Operator, all_operators, parse
 from operators.catalogue import specification
 from operators.kernels import kernels_for
@@ -246,21 +245,6 @@ def beside(
             f"{side}_over_floor": round(float(ours_s.min()) / sum(least[part] for part in FLOORS[name][i]), 2),
         }
     return record
-
-
-def environment() -> dict[str, Any]:
-    """What the numbers depend on."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    return {
-        "commit": commit.stdout.strip() or None,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "torch": torch.__version__,
-        "machine": platform.machine(),
-        "cpus": os.cpu_count(),
-        "load": [round(load, 2) for load in os.getloadavg()] if hasattr(os, "getloadavg") else None,
-        "threads": 1,
-    }
 
 
 def records(dimensions: list[int], only: list[str]) -> Iterator[dict[str, Any]]:

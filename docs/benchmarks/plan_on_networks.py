@@ -30,13 +30,13 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import torch
 import torch.distributed as dist
-from comparing import environment
 from ranks import Action, carry_out, in_turns, links
 from torch.nn.functional import cross_entropy
 
 from gpu_validation.distributed.launch import RankContext
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.piloting.pilot import pilot
+from gpu_validation.records.environment import environment
 from operators import ErrorFeedback, Key, Operator, compressor, specification
 from ratedist.pilots.pilot import Pilot
 from ratedist.plans.run import Rhythm

@@ -29,9 +29,9 @@ for _variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", 
 
 import numpy as np
 import torch
-from comparing import environment
 
 from bounds.claims import Contractive
+from gpu_validation.records.environment import environment
 from operators import EDEN, QSGD, TCDQ, Key, Operator, SparseDithering, TopK
 from ratedist.cluster.compressors import limit_rate
 

@@ -31,7 +31,6 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
 import torch.distributed as dist
-from comparing import environment
 from ranks import MTU, Record, carry_out
 from torch.nn.parallel import DistributedDataParallel
 
@@ -41,6 +40,7 @@ from gpu_validation.distributed.launch import RankContext
 from gpu_validation.distributed.ways import SETTLED
 from gpu_validation.network import Network, Shape
 from gpu_validation.piloting.links import sums_at_once, timed_links
+from gpu_validation.records.environment import environment
 from ratedist.cluster.cluster import Cluster
 from ratedist.cluster.travel import DENSE_BITS, Travel
 from ratedist.plans.run import BACKWARD_SHARE, PlannedRun, Rhythm

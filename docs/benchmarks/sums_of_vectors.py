@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
-import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -20,6 +18,7 @@ sys.path[:] = [f for f in sys.path if os.path.abspath(f or ".") != os.path.dirna
 import torch
 
 from bounds.theorems import gather_error, two_shot_exact_error
+from gpu_validation.records.environment import environment
 from operators import TCDQ, Key
 from operators.exchange import mean_of_ranks
 from operators.summed import SharedScale, sum_of_ranks
@@ -85,9 +84,7 @@ def by_shared_scale(m: int, word_bits: int) -> dict[str, Any]:
 
 def main() -> None:
     """Print the circumstances, then a line for every point."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True)
-    head = {"commit": commit.stdout.strip(), "machine": platform.machine(), "torch": torch.__version__}
-    print(json.dumps({**head, "d": D, "draws": DRAWS, "seed": SEED}))
+    print(json.dumps({**environment(), "d": D, "draws": DRAWS, "seed": SEED}))
     for m in WORKERS:
         for wire in WIRES:
             for exchange, bits, d in (("gather", wire / (m - 1), D), ("two_shot", wire * m / (2 * (m - 1)), D // m)):

@@ -25,8 +25,9 @@ for _variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", 
 
 import numpy as np
 import torch
-from comparing import environment, in_turns, quotient
+from comparing import in_turns, quotient
 
+from gpu_validation.records.environment import environment
 from operators import EDEN, TCDQ, Key, Operator
 
 SECONDS = 0.5  # of a call that is measured

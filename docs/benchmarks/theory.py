@@ -21,9 +21,10 @@ sys.path.sort(key=lambda f: os.path.abspath(f or ".") == os.path.dirname(os.path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
-from comparing import environment, quotient
+from comparing import quotient
 
 from bounds import Bound, all_bounds
+from gpu_validation.records.environment import environment
 
 POINTS, FEW = 200_000, 1_000
 SECONDS = 0.3

@@ -31,12 +31,13 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import torch
 import torch.distributed as dist
-from comparing import environment, quotient
+from comparing import quotient
 from ranks import Action, Sent, Vector, backward_passes, carry_out, in_turns, links, ring_bytes
 from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
 
 from gpu_validation.distributed.launch import RankContext
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
+from gpu_validation.records.environment import environment
 from operators import TCDQ, ErrorFeedback, Feedback, Key, KLevel, Operator, ScaledSign, TernGrad
 from operators.exchange import TwoShot
 

@@ -19,10 +19,11 @@ from typing import Any
 
 import numpy as np
 from power import COMPRESSORS, Bulk
-from resumable import circumstances, command_line, commit, conclude, resume
+from resumable import command_line, conclude, resume
 from scipy.stats import binom
 
 from bounds.claims import Unbiased
+from gpu_validation.records.environment import commit, environment
 from operators.laws import Budget, Subject
 from operators.laws.kit.evidence import collect
 from operators.laws.kit.law import Context
@@ -75,11 +76,10 @@ def summary(records: list[dict[str, Any]]) -> dict[str, Any]:
             for capital, seen in zip(CAPITALS, reached, strict=True)
         }
     return {
-        "command": "nice python docs/studies/capitals.py --summary docs/data/capitals.json",
         "level_of_a_law": LEVEL,
         "laws": laws,
         "commits": sorted({r["commit"] for r in records}),
-        **circumstances("numpy"),
+        **environment(),
     }
 
 

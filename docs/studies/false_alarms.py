@@ -31,10 +31,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from resumable import circumstances, command_line, commit, conclude, resume
+from resumable import command_line, conclude, resume
 from scipy.stats import binom
 
 from bounds.claims import NoClaim, Unbiased
+from gpu_validation.records.environment import commit, environment
 from operators import all_operators
 from operators.laws import Budget, Subject, adapt
 from operators.laws.kit.law import Context
@@ -146,7 +147,7 @@ def summary(records: list[dict[str, Any]], seed: int) -> dict[str, object]:
         "median_processor_seconds_a_run": seconds[len(seconds) // 2],
         "seed": seed,
         "runs_by_commit": dict(Counter(str(r["commit"]) for r in records)),
-        **circumstances("numpy", "torch"),
+        **environment(),
     }
 
 

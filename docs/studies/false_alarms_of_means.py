@@ -18,9 +18,10 @@ from functools import cache, partial
 from typing import Any
 
 from honest_exchanges import BothEnds, Gather, SharedScale, TwoShot, kept_halves, plain
-from resumable import command_line, commit, conclude, resume
+from resumable import command_line, conclude, resume
 
 from bounds.claims import ConservedMean, Unbiased, UnbiasedMean
+from gpu_validation.records.environment import commit
 from operators import QSGD, TCDQ, RandomK, TopK
 from operators.laws import Budget, check_mean
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from resumable import commit
 
+from gpu_validation.records.environment import environment
 from gpu_validation.records.sample import Sample
 from gpu_validation.verdicts.intervals import mean_interval, student_interval
 
@@ -53,7 +52,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("coverage.jsonl"))
     options = parser.parse_args()
-    head = {"commit": commit()[:7], "machine": platform.machine(), "numpy": np.__version__, "seed": options.seed}
+    head = environment() | {"seed": options.seed}
     found = [coverage(law, n, options.runs, options.seed) for law in LAWS for n in DRAWS]
     options.out.write_text("".join(json.dumps(line) + "\n" for line in (head, *found)))
 

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import json
 import math
-import platform
-import sys
 from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent))
-from power import commit
+from gpu_validation.records.environment import environment
 
 PLACES = [(0.05, 16, tau) for tau in (2, 4, 8)] + [(0.2, 16, tau) for tau in (2, 4, 8)]
 RELATIVE_KINKS = (0.2, 0.3, 0.4, 0.5, 0.65)  # of eta sqrt(tau), the size of a worker's walk
@@ -50,7 +47,7 @@ def worst(eta: float, m: int, tau: int, rare: tuple[float, ...]) -> dict[str, fl
 
 
 if __name__ == "__main__":
-    rows = [{"commit": commit(), "machine": platform.machine(), "numpy": np.__version__}]
+    rows = [environment()]
     for eta, m, tau in PLACES:
         for noise, rare in (("symmetric", RARE[:1]), ("skewed", RARE[1:])):
             rows.append({"noise": noise, **worst(eta, m, tau, rare)})

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import math
-import platform
 from pathlib import Path
 
 import torch
-from resumable import commit
+
+from gpu_validation.records.environment import environment
 
 TAU, WORKERS, ROUNDS = 10, 4, 2000
 RULES = {"blocking": 0, "corrected": 5, "eager": 0, "delayed": 0}  # and the steps in flight
@@ -74,7 +74,7 @@ def limit(rule: str, x: float, momentum: float) -> float:
 
 
 if __name__ == "__main__":
-    rows = [{"commit": commit(), "machine": platform.machine(), "torch": torch.__version__}]
+    rows = [environment()]
     for rule in RULES:
         for momentum in (0.0, 0.5, 0.9):
             for h in (0.1, 0.5, 0.9):

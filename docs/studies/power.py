@@ -18,9 +18,10 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from resumable import circumstances, command_line, commit, conclude, resume
+from resumable import command_line, conclude, resume
 
 from bounds.claims import Unbiased
+from gpu_validation.records.environment import commit, environment
 from operators.laws import Budget, Subject
 from operators.laws.betting.eprocess import inflated
 from operators.laws.betting.power import coordinate_powers
@@ -229,11 +230,10 @@ def summary(records: list[dict[str, Any]]) -> dict[str, Any]:
             row["stated_median"] = "none of any size"
         rows.append(row)
     return {
-        "command": "nice python docs/studies/power.py --out docs/data/power.jsonl --summary docs/data/power.json",
         "asked": ASKED,
         "cases": rows,
         "runs_by_commit": sorted({r["commit"] for r in records}),
-        **circumstances("numpy"),
+        **environment(),
     }
 
 

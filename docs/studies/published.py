@@ -19,7 +19,6 @@ import io
 import json
 import logging
 import os
-import platform
 import sys
 import time
 import warnings
@@ -31,8 +30,8 @@ from typing import Any
 
 from projects import fed_frameworks, fedjax_aggregators, grace, hivemind_codecs, torch_hooks, torch_libraries
 from projects.published import Published, digest, search_in, version_of
-from resumable import commit
 
+from gpu_validation.records.environment import environment
 from operators.laws import Budget, Outcome, Report, check
 
 PROJECTS = (torch_hooks, hivemind_codecs, grace, fedjax_aggregators, fed_frameworks, torch_libraries)
@@ -87,12 +86,8 @@ def row_of(subject: Published, source: Any, seed: int) -> Row:
         **verdicts(report),
         "computed": computed,
         "processor_s": round(time.process_time() - started, 1),
-        "commit": commit(),
-        "python": platform.python_version(),
-        "numpy": version("numpy"),
-        "torch": version("torch"),
         "jax": version("jax") if "jax" in sys.modules else None,
-        "machine": platform.machine(),
+        **environment(),
     }
 
 

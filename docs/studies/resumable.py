@@ -1,4 +1,4 @@
-"""What the studies of this folder share: records that an interrupted study goes on with, their commit, and a summary.
+"""What the studies of this folder share: records that an interrupted study goes on with, and a summary.
 
 One JSON line a record is appended to ``--out`` as it is made; cases that have a record are not repeated, so a study
 that was stopped goes on where it stopped.  ``--summary`` writes the totals as JSON.
@@ -8,11 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
-import subprocess
 from collections.abc import Callable, Hashable, Iterable
-from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,19 +16,6 @@ from gpu_validation.records.storage import JsonLines, Record, read_lines, write_
 
 DATA = Path("docs/data")
 Case = TypeVar("Case", bound=Hashable)
-
-
-@cache
-def commit() -> str:
-    """Return the commit that is checked out, or an empty string outside a clone."""
-    head = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False, timeout=60)
-    return head.stdout.strip()
-
-
-def circumstances(*packages: str) -> dict[str, str]:
-    """Return the versions of Python and of the packages, and the kind of machine."""
-    versions = {name: version(name) for name in packages}
-    return {"python": platform.python_version(), **versions, "machine": platform.machine()}
 
 
 def command_line(description: str | None, name: str) -> argparse.ArgumentParser:

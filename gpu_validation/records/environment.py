@@ -6,10 +6,12 @@ import hashlib
 import os
 import platform
 import subprocess
+import sys
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 PACKAGES = ("bounds", "operators", "ratedist", "gpu_validation")
 
@@ -68,7 +70,29 @@ class Environment:
         names = ("ratedist", "torch", "numpy", "numba", "sympy")
         versions = {"python": platform.python_version(), **{name: version(name) for name in names}}
         device = f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores"
-        return cls(preset, _commit(), source_digest(), device, processes, backend, versions, seed=seed)
+        return cls(preset, commit(), source_digest(), device, processes, backend, versions, seed=seed)
+
+
+def environment(*packages: str) -> dict[str, Any]:
+    """Return command, commit, versions, machine and load, for the record of a script that measures.
+
+    Parameters
+    ----------
+    packages : str
+        Packages whose versions count beside Python, NumPy and PyTorch.
+    """
+    import torch
+
+    return {
+        "command": " ".join(["python", os.path.relpath(sys.argv[0]), *sys.argv[1:]]),
+        "commit": commit(),
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("numpy", "torch", *packages)},
+        "machine": platform.machine(),
+        "cpus": os.cpu_count(),
+        "load": [round(load, 2) for load in os.getloadavg()] if hasattr(os, "getloadavg") else None,
+        "threads": torch.get_num_threads(),
+    }
 
 
 @cache
@@ -87,7 +111,9 @@ def source_digest() -> str:
     return digest.hexdigest()[:16]
 
 
-def _commit() -> str:
+@cache
+def commit() -> str:
+    """Return the commit of this checkout, marked if dirty; "unknown" outside a clone."""
     try:
         folder = Path(__file__).parent
         described = subprocess.run(

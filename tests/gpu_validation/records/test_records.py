@@ -1,14 +1,18 @@
 import json
+from pathlib import Path
 
 import pytest
+import torch
 
 from bounds.claims import Contractive, NoClaim, StrictlyContractive, Unbiased
 from gpu_validation.records.compression import Declared
-from gpu_validation.records.environment import Environment, source_digest
+from gpu_validation.records.environment import Environment, environment, source_digest
 from gpu_validation.records.sample import Sample
 from gpu_validation.records.storage import JsonLines, plain, read_lines, write_atomically
 from gpu_validation.verdicts.verdict import Comparison, Verdict
 from operators import Size
+
+ROOT = Path(__file__).parents[3]
 
 
 def test_sample_by_hand():
@@ -61,6 +65,23 @@ def test_atomic_write_leaves_only_the_file(tmp_path):
 
     assert path.read_text() == "new"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_script_records_what_its_numbers_depend_on():
+    head = environment("scipy")
+    assert list(head) == [
+        *("command", "commit", "python", "numpy", "torch", "scipy", "machine", "cpus", "load", "threads")
+    ]
+    assert head["threads"] == torch.get_num_threads()
+    assert json.loads(json.dumps(head)) == head
+
+
+def test_scripts_of_the_documentation_ask_one_function_for_it():
+    folders = [ROOT / "docs" / name for name in ("benchmarks", "studies", "figures")]
+    scripts = {path.name: path.read_text() for folder in folders for path in folder.rglob("*.py")}
+    assert len(scripts) > 60
+    assert [name for name, text in scripts.items() if "rev-parse" in text] == ["all.py"]  # it asks what is done
+    assert [name for name, text in scripts.items() if "python_version" in text] == []
 
 
 def test_environment_names_versions_and_device():
