@@ -1,12 +1,17 @@
-"""Gradient retention: as many local steps as keep enough of the gradient alive, measured while training; no tau_0.
+"""Gradient retention: choose tau by the measured cost of an averaging and the measured decline of gradients.
 
 Model.  Let n = D/Y, and let e(k) be the progress of the k-th local step after an averaging over that of a step of the
 averaged model: 1 right after it.  A round of tau steps takes tau + n units of Y and makes P(tau) = e(1) + ... + e(tau)
 units of progress.  With e(k) = 1 - a (k - 1), as long as that is positive, P(tau) = tau - a tau (tau - 1)/2, and over
 real tau P/(tau + n) is largest at -n + sqrt(n^2 + n + 2 n/a), proved in ``retention_proof`` (marginal-value theorem).
 n >> 1/a: tau -> 1/a + 1/2, the steps after which nothing is left; n << 1/a: tau -> sqrt(2 n/a).  The rule takes the
-best whole tau of the sum itself: 2 is better than 1 as long as a < n/(1 + n).  A round costs 1 + n/tau for each local
-step, so that beyond tau = 9 n at most a ninth can be gained: the overhead cap.
+best whole tau of the sum itself.
+
+The measured decline is a poor estimate of the one that matters: far too large with Adam on one problem, too large with
+different data, and near 0 where noise dominates.  So the rule believes sqrt(a a0), the estimate with the least squared
+error in log a if measurement and prior are equally uncertain.  a0 = 1/256 was chosen on the design problems of
+``docs/benchmarks/automatic_tau.py``.  The largest tau is the best one for the smallest believed decline, a0/sqrt(2),
+and grows with sqrt(n).
 
 Averages in flight cost a round max(tau, n) in place of tau + n: nothing is gained by a tau beyond n, where the progress
 of a step only falls, so that ceil(n) is the cap, and below n every further step is free as long as it gains anything.
@@ -34,8 +39,10 @@ from .steady import BENT, steady_period
 
 LARGEST = 512  # local steps of a round
 OVERHEAD = 9  # c: beyond tau = c n at most 1/c of the time can be gained
-FIRST = (4, 8)  # local steps of the rounds before n is known; the first shows how long a step takes, and a decline
-START = 2  # the first tau after that is START n
+FIRST = (32, 32)  # local steps of the rounds before n is known: within 1.35 of the best tau for n up to 5 in the design
+FIRST_IN_FLIGHT = (4, 8)  # the same for averages in flight, where tau beyond n gains nothing
+PRIOR_DECLINE = 1 / 256  # a0
+LEAST_DECLINE = PRIOR_DECLINE / 2  # smallest measured decline that is used
 MEMORY = 0.8  # weight of what was known in the means of the probe
 STRAGGLER_MEMORY = 0.9
 TURN_MEMORY = 0.5  # of bend, curve and turn
@@ -133,6 +140,11 @@ class GradientRetentionState(State):
         """a, the share of the gradient that is lost in one local step, at most all of it; 0 where no loss was seen."""
         return min(1.0, max(0.0, self.lost / self.fresh)) if self.fresh > 0 else 0.0
 
+    @property
+    def believed_decline(self) -> float:
+        """Geometric mean of the measured decline and its prior, by which tau is chosen."""
+        return math.sqrt(max(self.decline, LEAST_DECLINE) * PRIOR_DECLINE)
+
     def within(self, observation: Observation) -> int:
         """Return tau, or as many steps as are left.
 
@@ -151,16 +163,16 @@ Known = TypeVar("Known", bound=GradientRetentionState)
 @final
 @dataclass(frozen=True)
 class GradientRetention(Schedule):
-    """tau = min(t*, cap, 2 tau, 512), at least tau/2, from measured n = D/Y, decline a and straggler coefficient s.
+    """tau = min(t*, 2 tau, 512), at least tau/2, from measured n = D/Y, decline a and straggler coefficient s.
 
-    t* maximises P(t)/(t + n + s sqrt(t)), P(t) = sum of max(0, 1 - a (k - 1)) over k <= t.  cap is the least t at which
-    (n + s sqrt(t))/t <= 1/9.  Until n has been measured the first round has 4 steps and a probe, the second 8, the
-    third ceil(2 n).  A round of one step shows no decline: where tau would be 1 and a probe
-    is due, the round has two steps, unless more than one can gain a ninth at most.
+    t* maximises P(t)/(t + n + s sqrt(t)), P(t) = sum of max(0, 1 - a' (k - 1)) over k <= t, where a' is the geometric
+    mean of a and 1/256, with a at least 1/512.  Until n has been measured the first two rounds have 32 steps, and the
+    first ends with a probe.  The third has t*, at most 64.  A round of one step shows no decline: where tau would be 1
+    and a probe is due, the round has two steps, unless more than one can gain a ninth at most.
     Needs ``Observation.measured``; whoever measures makes a probe where the state says ``probe``.  The learning rate
     needs no exponent: when it decays less is lost, and tau rises.
-    With averages in flight t* maximises P(t)/max(t + s sqrt(t), n), and cap is ceil(n), or the least t at which
-    s/sqrt(t) <= 1/9 where that is longer; the third round has ceil(n).
+    With averages in flight the first rounds have 4, 8 and ceil(n) steps.  Then t* maximises P(t)/max(t + s sqrt(t), n)
+    with the measured decline.  It is at most ceil(n), or the least t at which s/sqrt(t) <= 1/9 where that is longer.
     Where the loss is bent and the mean makes no progress, tau is what ``steady`` says.
     Limits: a proxy on noisy gradients; late at kinks, all but blind to bias of third order in many directions, and to
     multiplicative noise (end with tau = 1 or a decayed rate for the last digits); slow where a target takes
@@ -185,7 +197,7 @@ class GradientRetention(Schedule):
         state, ended = taken_in(state, observation), observation.step - state.step
         n = state.delay_ratio
         if n is None:
-            state = opened(state, observation.step)
+            state = opened(state, observation.step, FIRST_IN_FLIGHT if self.overlapped else FIRST)
         else:
             tau = _next_period(state, n, self.overlapped)
             state = begun(state, observation.step, tau, delay_ratio=n, ended=ended)
@@ -214,8 +226,8 @@ def taken_in(state: Known, observation: Observation) -> Known:
     return _probed(replace(state, **changes), measured)
 
 
-def opened(state: Known, step: int) -> Known:
-    """Return the state of a round that begins before D/Y is known: of 4 steps with a probe, then of 8.
+def opened(state: Known, step: int, lengths: tuple[int, int] = FIRST) -> Known:
+    """Return the state of a round that begins before D/Y is known; the first one ends with a probe.
 
     Parameters
     ----------
@@ -223,12 +235,14 @@ def opened(state: Known, step: int) -> Known:
         Until now.
     step : int
         Local steps done.
+    lengths : tuple of int, optional
+        Local steps of the first round and of those after it.
     """
     ended = step - state.step
     if not state.opened:
-        return replace(state, step=step, opened=True, tau=FIRST[0], probe=True)
+        return replace(state, step=step, opened=True, tau=lengths[0], probe=True)
     age = 0.0 if state.probe and ended > 1 else None if state.age is None else state.age + ended
-    return replace(state, step=step, ended=ended, tau=FIRST[1], probe=age is None, age=age)
+    return replace(state, step=step, ended=ended, tau=lengths[1], probe=age is None, age=age)
 
 
 def begun(state: Known, step: int, tau: int, *, delay_ratio: float, ended: int) -> Known:
@@ -298,17 +312,18 @@ def _mixed(memory: float, known: float, new: float) -> float:
 
 def _next_period(state: GradientRetentionState, n: float, overlapped: bool) -> int:
     """Return tau of the coming round."""
-    if not state.started:  # a decline of the first steps says little about later ones
-        return min(LARGEST, max(1, math.ceil(n if overlapped else START * n)))
     s = state.straggler or 0.0
-    best = best_integer(delay_ratio=n, decline=state.decline, straggler=s, overlapped=overlapped)
-    cap = max(math.ceil(n), overhead_cap(0.0, straggler=s)) if overlapped else overhead_cap(n, straggler=s)
-    tau = toward(state, min(best, cap))
-    return tau if overlapped else min(tau, state.steady)
+    if overlapped:
+        if not state.started:  # a decline of the first steps says little about later ones
+            return min(LARGEST, max(1, math.ceil(n)))
+        cap = max(math.ceil(n), overhead_cap(0.0, straggler=s))
+        best = best_integer(delay_ratio=n, decline=state.decline, straggler=s, overlapped=True)
+        return toward(state, min(best, cap))
+    return min(toward(state, best_integer(delay_ratio=n, decline=state.believed_decline, straggler=s)), state.steady)
 
 
 def toward(state: GradientRetentionState, tau: int) -> int:
-    """Return the period on the way to tau, by a factor of two at most.
+    """Return the period on the way to tau, by a factor of two at most; the first one may be shorter.
 
     Parameters
     ----------
@@ -317,11 +332,12 @@ def toward(state: GradientRetentionState, tau: int) -> int:
     tau : int
         What would be best.
     """
-    return max(1, -(-state.tau // 2), min(tau, max(2, 2 * state.tau), LARGEST))
+    least = -(-state.tau // 2) if state.started else 1
+    return max(1, least, min(tau, max(2, 2 * state.tau), LARGEST))
 
 
-def overhead_cap(delay_ratio: float, *, straggler: float = 0.0, over: int = OVERHEAD) -> int:
-    """Return the least t at which (n + s sqrt(t))/t <= 1/c, 512 if there is none below: more can gain a c-th at most.
+def overhead_cap(delay_ratio: float, *, straggler: float = 0.0) -> int:
+    """Return the least t at which (n + s sqrt(t))/t <= 1/9, 512 if there is none below: more can gain a ninth at most.
 
     Parameters
     ----------
@@ -329,8 +345,6 @@ def overhead_cap(delay_ratio: float, *, straggler: float = 0.0, over: int = OVER
         n.
     straggler : float, optional
         s.
-    over : int, optional
-        c.
 
     Raises
     ------
@@ -338,10 +352,10 @@ def overhead_cap(delay_ratio: float, *, straggler: float = 0.0, over: int = OVER
         Unless n, s are finite and >= 0.
     """
     n, s = nonnegative("delay_ratio", delay_ratio), nonnegative("straggler", straggler)
-    half = over * s / 2
-    root = half + math.sqrt(half * half + over * n)
+    half = OVERHEAD * s / 2
+    root = half + math.sqrt(half * half + OVERHEAD * n)
     t = max(1, math.floor(min(root, LARGEST) ** 2) - 1)  # the least real one is root^2; roundings may move a whole one
-    while t < LARGEST and over * (n + s * math.sqrt(t)) > t:
+    while t < LARGEST and OVERHEAD * (n + s * math.sqrt(t)) > t:
         t += 1
     return min(t, LARGEST)
 

@@ -9,8 +9,7 @@ kept_c = 1/(1 + beta phi_c), beta = 1/5, fixed on the design half of ``docs/benc
 phi = omega R/m gathered, where R = mean ``|Delta_i|^2`` over ``|mean|^2``, from 1, where all move alike, to m, where
 all that moves is noise; in two shots the mean is compressed once more.
 
-No decline below 1/256 is believed: of candidates that leave as much of the time, the one with shorter rounds is the
-safer.  Shorter messages have smaller n, so that tau may come nearer to where nothing is left to gain: the cap is 16 n.
+The decline is the one that ``gradient_retention`` believes.
 
 Measured: omega and R from the messages themselves, D_c where c was tried, else by the line through those that were
 (``candidate``); omega not tried yet, and coding seconds, as the candidate says.
@@ -29,13 +28,11 @@ from .candidate import Candidate, predicted_delays
 from .gradient_retention import (
     LARGEST,
     MEMORY,
-    START,
     WINDOW,
     GradientRetentionState,
     begun,
     best_integer,
     opened,
-    overhead_cap,
     taken_in,
     toward,
 )
@@ -44,8 +41,6 @@ from .schedule import Observation, Schedule
 
 BALANCE = 0.2  # beta; 1 at the learning rate that is best for the moment
 STEADY_NOISE = 1 / 16  # phi at most, where progress has ended on a bent loss: errors add phi to the floor
-LEAST_DECLINE = 1 / 256  # a that is believed at least
-OVERHEAD = 16  # c: beyond tau = c n at most 1/c of the time can be gained
 SWITCH = 1.02  # by what another candidate must be better
 T = TypeVar("T")
 APART = 1.5  # lengths of the two messages of the opening, whose times tell latency from bandwidth
@@ -113,7 +108,7 @@ class RateAndRetentionState(GradientRetentionState):
 @final
 @dataclass(frozen=True)
 class RateAndRetention(Schedule):
-    """The candidate and the tau of the largest progress per second, at most 16 n, in ``GradientRetention``'s steps.
+    """The candidate and the tau of the largest progress per second, in ``GradientRetention``'s steps.
 
     The rounds of the opening end with the two shortest messages, of lengths 1.5 times apart; then what is measured
     decides.  Another candidate must be better by 2 %.  Needs ``Observation.measured``; whoever averages goes by the
@@ -167,7 +162,7 @@ class RateAndRetention(Schedule):
     ) -> RateAndRetentionState:
         step_s, straggler = float(np.median(state.steps_s)), state.straggler or 0.0
         plans = {
-            i: _plan(seconds / step_s, max(state.decline, LEAST_DECLINE), straggler, state.steady)
+            i: _plan(seconds / step_s, state.believed_decline, straggler, state.steady)
             for i, seconds in enumerate(delays_s)
             if seconds is not None
         }
@@ -179,8 +174,7 @@ class RateAndRetention(Schedule):
         seconds = delays_s[best]
         assert seconds is not None  # else it has no plan
         n, (tau, _) = seconds / step_s, plans[best]
-        third = max(1, min(tau, max(math.ceil(START * n), 2 * state.tau)))
-        tau = min(toward(state, tau) if state.started else third, state.steady)
+        tau = min(toward(state, tau), state.steady)
         window = state.windows_s[best] or (seconds,)
         state = replace(state, choice=best, delays_s=window)
         return begun(state, step, tau, delay_ratio=n, ended=ended)
@@ -221,8 +215,7 @@ def _second(candidates: Sequence[Candidate]) -> int:
 
 def _plan(n: float, decline: float, straggler: float, steady: int) -> tuple[int, float]:
     """Return (tau, its progress per Y) of a candidate without errors."""
-    cap = overhead_cap(n, straggler=straggler, over=OVERHEAD)
-    tau = min(best_integer(delay_ratio=n, decline=decline, straggler=straggler), cap, steady)
+    tau = min(best_integer(delay_ratio=n, decline=decline, straggler=straggler), steady)
     progress = sum(max(1 - decline * k, 0.0) for k in range(tau))
     return tau, progress / (tau + n + straggler * math.sqrt(tau))
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bounds.schedules import Candidate, GradientRetention, Measured, Observation, RateAndRetention
-from bounds.schedules.gradient_retention import overhead_cap
+from bounds.schedules.gradient_retention import best_integer
 from bounds.schedules.rate_and_retention import SWITCH
 
 WHOLE, LONG, SHORT = Candidate("whole", 800.0), Candidate("long", 200.0, 0.01), Candidate("short", 50.0, 0.5)
@@ -49,19 +49,18 @@ def messages(rule, i, spread, errors):
 
 
 def plain_choice(rule, n_of, a, spread, errors):
-    """(candidate, tau) of the largest progress a second, by plain loops; the overhead cap bounds tau."""
-    a = max(a, 1 / 256)
+    """(candidate, tau) of the largest progress a second, by plain loops."""
+    a = math.sqrt(max(a, 1 / 512) / 256)
     best = (-1.0, 0, 0)
     for i, c in enumerate(rule.candidates):
         phi = errors[i] * spread / rule.senders
         if c.twice:
             phi += errors[i] * (1 + phi)
-        cap = next((t for t in range(1, 513) if 16 * n_of(c) <= t), 512)
         rates = []
         for t in range(1, 513):
             progress = sum(max(0.0, 1 - a * k) for k in range(t))
             rates.append(progress / (t + n_of(c)))
-        tau = min(1 + rates.index(max(rates)), cap)
+        tau = 1 + rates.index(max(rates))
         best = max(best, (rates[tau - 1] / (1 + phi / 5), i, tau))
     return best
 
@@ -92,9 +91,9 @@ def test_bandwidth_latency_and_errors_each_decide():
     assert chosen(latency=4.0, per_byte=0.0) == "whole"
     assert chosen(latency=0.1, per_byte=0.5) == "short"
     wrong = [0.0, 0.01, 8.0]  # an error that is measured, not as claimed
-    assert chosen(latency=0.1, per_byte=0.01, errors=wrong) == "long"
+    assert chosen(latency=0.1, per_byte=0.05, errors=wrong) == "long"
     assert (
-        chosen(latency=0.1, per_byte=0.01, errors=wrong, spread=1.0) == "short"
+        chosen(latency=0.1, per_byte=0.05, errors=wrong, spread=1.0) == "short"
     )  # alike movements: errors average out
 
 
@@ -106,7 +105,7 @@ def test_coding_seconds_are_paid_by_those_not_tried():
 
 def test_the_opening_sends_the_two_shortest_messages():
     states, taus = told(RULE, latency=1.0, per_byte=0.1, rounds=4)
-    assert taus[:2] == [4, 8]
+    assert taus[:2] == [32, 32]
     assert [RULE.candidates[s.choice].name for s in states[:3]] == ["short", "long", "short"]
     assert states[3].delay_ratio == pytest.approx(1.0 + 0.1 * RULE.candidates[states[3].choice].link_bytes)
 
@@ -151,7 +150,7 @@ def test_periods_keep_their_bounds(latency, per_byte, a, spread):
         if before.started:
             assert math.ceil(before.tau / 2) <= after.tau <= max(2, 2 * before.tau)
             if after.tau > before.tau:
-                assert after.tau <= max(2, overhead_cap(after.delay_ratio, straggler=0.0, over=16))
+                assert after.tau <= max(2, best_integer(delay_ratio=after.delay_ratio, decline=1 / 256 / math.sqrt(2)))
 
 
 def test_another_model_begins_anew_with_the_times_of_steps_known():

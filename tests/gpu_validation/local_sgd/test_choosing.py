@@ -76,7 +76,7 @@ class Virtual:
 
 
 def test_bits_are_those_of_the_messages_that_were_sent():
-    run = Virtual().go_on(150)
+    run = Virtual().go_on(300)
 
     assert set(run.choices) == {1, 2}  # the dense model costs too much here
     for account, choice in zip(run.rounds, run.choices, strict=True):
@@ -87,14 +87,14 @@ def test_bits_are_those_of_the_messages_that_were_sent():
         assert account.mean_bits == tuple(shards)
     assert [event.bits for event in run.engine.clock.events] == [sum(r.bits) + sum(r.mean_bits) for r in run.rounds]
 
-    dear = Virtual(runtime=RuntimeModel(STEP, delay_s=2.0, m=M)).go_on(150)  # latency alone: nothing to gain
+    dear = Virtual(runtime=RuntimeModel(STEP, delay_s=2.0, m=M)).go_on(300)  # latency alone: nothing to gain
     assert dear.choices[:2] == [2, 1]
     assert dear.choices[-1] == 0
     assert (dear.rounds[-1].bits, dear.rounds[-1].mean_bits) == ((64 * D,) * M, ())  # float64
 
 
 def test_what_travels_along_is_what_the_averaging_did():
-    run = Virtual().go_on(60)
+    run = Virtual().go_on(200)
     state, last = run.engine.periods.rule, run.rounds[-1]
 
     sent = np.array([row[-3:] for row in run.engine.inputs.rows(run.engine.clock)])
@@ -122,7 +122,7 @@ def test_the_probe_is_made_at_the_decoded_mean():
         return again
 
     run.closure = spying
-    run.go_on(4)  # the first round ends with a probe
+    run.go_on(32)  # the first round ends with a probe
 
     mean = run.models_as_one()
     assert run.rounds[0].error2 > 0
@@ -132,9 +132,9 @@ def test_the_probe_is_made_at_the_decoded_mean():
         assert torch.equal(model, mean[0])
 
 
-@pytest.mark.parametrize("stop", [3, 4, 17, 40, 91])
+@pytest.mark.parametrize("stop", [3, 32, 47, 70, 121])
 def test_a_restart_is_exact(stop, tmp_path):
-    straight = Virtual().go_on(140)
+    straight = Virtual().go_on(200)
     first = Virtual().go_on(stop)
     torch.save([first.engine.state_dict(), [model.state_dict() for model in first.models]], tmp_path / "state")
 
@@ -143,7 +143,7 @@ def test_a_restart_is_exact(stop, tmp_path):
     for model, values in zip(again.models, models, strict=True):
         model.load_state_dict(values)
     again.engine.load_state_dict(saved)
-    again.go_on(140)
+    again.go_on(200)
 
     assert torch.equal(again.models_as_one(), straight.models_as_one())
     assert first.choices + again.choices == straight.choices
@@ -160,7 +160,7 @@ def test_a_restart_goes_by_the_coding_seconds_of_the_run_it_continues():
     assert again.engine.periods.rule == first.engine.periods.rule
 
 
-RUN = TrainingRun(WORKLOAD, "auto", STEP, 5, steps=90, operator=LADDER)
+RUN = TrainingRun(WORKLOAD, "auto", STEP, 5, steps=200, operator=LADDER)
 
 
 def test_processes_and_simulated_workers_make_the_same_run():
@@ -188,7 +188,7 @@ def test_processes_that_measure_choose_alike():
         optimizer = torch.optim.SGD(model.parameters(), lr=WORKLOAD.eta)
         averaging = PeriodicAveraging(model, optimizer, schedule="auto", operator="auto")
         seen = []
-        for k in range(60):
+        for k in range(100):
 
             def closure(k=k):
                 optimizer.zero_grad()
@@ -210,7 +210,7 @@ def test_processes_that_measure_choose_alike():
 
 
 def test_another_model_is_tried_and_chosen_for_anew():
-    run = Virtual().go_on(40)
+    run = Virtual().go_on(100)
     for model in run.models:
         model.more = torch.nn.Parameter(torch.zeros(10, dtype=torch.float64))
     before = run.engine.periods.rule.candidates
@@ -219,7 +219,7 @@ def test_another_model_is_tried_and_chosen_for_anew():
     assert [c.link_bytes > b.link_bytes for c, b in zip(after.candidates, before, strict=True)] == [True] * 3
     for model in run.models:
         model.more.grad = torch.zeros(10, dtype=torch.float64)
-    run.go_on(80)
+    run.go_on(300)
     assert len(run.engine.periods.rule.windows_s[2]) > 0
 
 
@@ -259,15 +259,15 @@ def test_the_slowest_rank_tells_the_seconds_and_the_first_one_the_rest():
 
 
 def test_a_simulated_clock_counts_the_seconds_it_is_given_and_no_others():
-    run = Virtual().go_on(4)
+    run = Virtual().go_on(32)
     m, coding = M, LADDER.codings[2]
     shards = [COARSE.bits(n).exact for n in lengths(D, M)]
     travelling = network().communication.of("two_shot")
     travelling = replace(travelling, result_bits=sum(shards)).seconds(m=m, bits=sum(shards))
-    assert run.engine.clock.events[0].seconds == pytest.approx(4 + travelling + coding.encode_s * 4 / 3 + 0.02)
+    assert run.engine.clock.events[0].seconds == pytest.approx(32 + travelling + coding.encode_s * 4 / 3 + 0.02)
 
-    free = Virtual(replace(LADDER, codings=None)).go_on(4)
-    assert free.engine.clock.events[0].seconds == pytest.approx(4 + travelling)
+    free = Virtual(replace(LADDER, codings=None)).go_on(32)
+    assert free.engine.clock.events[0].seconds == pytest.approx(32 + travelling)
 
 
 # -- what is refused -----------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import torch
 import torch.distributed as dist
 
 from bounds.runtime import Constant, RuntimeModel
+from bounds.schedules.gradient_retention import LEAST_DECLINE, best_integer
 from gpu_validation import Nesterov
 from gpu_validation.local_sgd.clock import SimulatedClock
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
@@ -96,9 +97,9 @@ def test_a_message_that_has_a_whole_round_costs_the_larger(overlap):
 
 
 def test_auto_ends_at_the_whole_number_above_the_delay():
-    """Nothing is lost by local steps here, so that waiting workers take as many as their overhead allows."""
+    """Nothing is lost by local steps here, so that waiting workers take as many as the least decline allows."""
     in_flight, _, _ = simulated("auto", delay_s=6.5, overlap="corrected", steps=300)
     waiting, _, _ = simulated("auto", delay_s=6.5, steps=600)
 
     assert in_flight == [4, 8, *[7] * (len(in_flight) - 2)]
-    assert waiting[-1] == 59  # 9 n
+    assert waiting[-1] == best_integer(delay_ratio=6.5, decline=LEAST_DECLINE * 2**0.5)
