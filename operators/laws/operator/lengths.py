@@ -21,7 +21,7 @@ from ..betting.swarm_bets import SwarmBets, Winning
 from ..kit import circumstances
 from ..kit.clock import work_s
 from ..kit.examples import Example
-from ..kit.law import Context, Law, NotApplicable, Violation, fresh_key, raised, second_moment
+from ..kit.law import SLOW_S, Context, Law, NotApplicable, Violation, fresh_key, raised, second_moment
 from ..kit.subject import OutOfTime, Subject
 from ..kit.verdict import Outcome, Verdict
 
@@ -31,6 +31,7 @@ MODULI = tuple(1 << k for k in range(2, 14))
 FIRST, DRAWS_SHARE = 64, 6  # draws in turn; of the usual draws a vector
 SUSPICION, PATIENT = 3.0, 4  # log-capital from which so many times the draws may be made
 TIME_SHARE, CALL_SHARE = 1.2, 0.06  # of the seconds: for all draws, and for the longest single one
+LEAST, SLOW_SHARE = 4, 0.02  # draws, however long they take; of the seconds, for what is slow or accused already
 SUSPICIOUS_SHARE = 0.7  # of the most seconds
 PLAIN_SHARE, FOLLOWED = 0.4, 0.6  # of the draws; of the labels of every second draw
 PIECE = 1 << 13
@@ -76,6 +77,7 @@ class _Swarm:
     draws: int = 0
     judged: int = 0  # draws at which something is claimed
     longest: int = 0
+    quickest_s: float = 0.0  # of all calls
     pace_s: float = 0.0  # per coordinate, of the slowest long call
     example: Example = field(default_factory=lambda: Example("none", np.zeros(1, np.float32)))
 
@@ -100,10 +102,11 @@ class _Swarm:
         while turn < usual * PATIENT:
             suspicious = self.bets.peak() > SUSPICION
             seconds = SUSPICIOUS_SHARE * budget.most_seconds if suspicious else TIME_SHARE * budget.seconds
-            if self.context.accused:
-                seconds = budget.seconds / 4
             self.ends = began + SUSPICIOUS_SHARE * budget.most_seconds
-            if turn >= len(self.bands) and work_s() - began > seconds:
+            if self.context.accused or self.quickest_s > SLOW_S:
+                seconds = SLOW_SHARE * budget.seconds
+                self.ends = began + seconds
+            if turn >= LEAST and work_s() - began > seconds:
                 return
             if turn >= usual and not suspicious:
                 return
@@ -142,6 +145,7 @@ class _Swarm:
         self.example = Example(f"mass {place} of {x.size} coordinates, {circumstance}", x)
         began, key = work_s(), fresh_key(self.rng)
         y = circumstances.drawn(self.subject, x, key, circumstance)
+        self.quickest_s = min(self.quickest_s or inf, work_s() - began)
         if x.size >= BANDS[3]:
             self.pace_s = min(self.pace_s or inf, (work_s() - began) / x.size)
         if y is None:
