@@ -78,7 +78,7 @@ def environment(*packages: str) -> dict[str, Any]:
 
     Parameters
     ----------
-    packages : str
+    *packages : str
         Packages whose versions count beside Python, NumPy and PyTorch.
     """
     import torch
