@@ -51,6 +51,7 @@ nitpick_ignore = [  # types of annotations and base classes that are no public n
         "gpu_validation.engines.engine.Engine",
         "gpu_validation.local_sgd.payload.Payload",
         "gpu_validation.records.exit_status.UsageError",
+        "gpu_validation.studies.grid.planned.Planned",
         "gpu_validation.studies.grid.spec.Design",
         "gpu_validation.studies.required.Required",
         "gpu_validation.telemetry.recorder.WatchedMixing",
