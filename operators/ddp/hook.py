@@ -126,7 +126,7 @@ class CompressedGradients(Copies, Counters):
         self._members = self.size // ranks_per_node
         entries = {name: -(-p.numel() // ranks_per_node) for name, p in parameters.items()}
         self.assignment: Assignment | None = None
-        if allocation is not None:
+        if allocation is not None:  # the exchange depends on the methods; the lengths of messages on the exchange
             self.assignment = Assignment(method, allocation, {name: [d] for name, d in entries.items()}, self._members)
         self.exchange = self._choose(exchange, entries)
         if allocation is not None:

@@ -354,7 +354,7 @@ def test_a_run_that_is_ended_goes_on_with_its_seed_to_the_rows_of_an_undisturbed
 
 @contextmanager
 def busy(n):
-    """As many processes that compute for ever."""
+    """Run n other processes that compute until the block ends."""
     loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(n)]
     try:
         yield

@@ -43,7 +43,17 @@ class Planned:
 
     @classmethod
     def probe(cls, design: Design, operator: Operator, source: str) -> Self:
-        """Return what the plan fixes of a probe."""
+        """Return what the plan fixes of a probe.
+
+        Parameters
+        ----------
+        design : Design
+            Of the grid.
+        operator : Operator
+            Compressor that is probed.
+        source : str
+            Name of the source of its vectors.
+        """
         messages = of_messages(operator, source, design.probe_d)
         return cls({"operator": specification(operator)}, messages, design.processes * design.probe_messages)
 
@@ -53,8 +63,14 @@ class Planned:
 
         Parameters
         ----------
+        cells : Cells
+            Its workload, seeds and number of steps.
+        operator : Operator
+            Compressor of the movements.
+        tau : int
+            Local steps per round.
         processes : int
-            Real ranks.
+            Number of real ranks.
         """
         workload = cells.workload
         d = sum(p.numel() for p in workload.model().parameters())
@@ -76,7 +92,13 @@ class Planned:
         return cls(fields, messages, len(cells.seeds) * (cells.steps // tau) * processes)
 
     def deviations(self, record: Probe | Training) -> Iterator[str]:
-        """Yield a sentence for each field that is not as planned, or that contradicts another one."""
+        """Yield a sentence for each field that is not as planned, or that contradicts another one.
+
+        Parameters
+        ----------
+        record : Probe or Training
+            What was measured.
+        """
         for of, fields in ((record, self.fields), (record.compression, self.messages)):
             for name, value in fields.items():
                 if not _equal(getattr(of, name), value):

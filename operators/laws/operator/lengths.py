@@ -28,12 +28,12 @@ from ..kit.verdict import Outcome, Verdict
 BANDS = (1, 64, 1024, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24)
 PLACES = ("everywhere", "at the end", "in a block", "at the front", "at one coordinate")
 MODULI = tuple(1 << k for k in range(2, 14))
-FIRST, DRAWS_SHARE = 64, 6  # draws in turn; of the usual draws a vector
-SUSPICION, PATIENT = 3.0, 4  # log-capital from which so many times the draws may be made
-TIME_SHARE, CALL_SHARE = 1.2, 0.06  # of the seconds: for all draws, and for the longest single one
-LEAST, SLOW_SHARE = 4, 0.02  # draws, however long they take; of the seconds, for what is slow or accused already
-SUSPICIOUS_SHARE = 0.7  # of the most seconds
-PLAIN_SHARE, FOLLOWED = 0.4, 0.6  # of the draws; of the labels of every second draw
+FIRST, DRAWS_SHARE = 64, 6  # draws in turn; draws in all, over those that other laws make at one vector
+SUSPICION, PATIENT = 3.0, 4  # log-capital that earns more draws; draws at most, over the usual ones
+TIME_SHARE, CALL_SHARE = 1.2, 0.06  # seconds of all draws and of the longest one, over the seconds of the budget
+LEAST, SLOW_SHARE = 4, 0.02  # draws in any case; share of the seconds for a subject that is slow or already accused
+SUSPICIOUS_SHARE = 0.7  # share of the most seconds, with suspicion
+PLAIN_SHARE, FOLLOWED = 0.4, 0.6  # share of draws without a circumstance; share of labels that follow the evidence
 PIECE = 1 << 13
 
 
