@@ -101,6 +101,13 @@ class Training:
                 "rate that you plan with"
             )
 
+    def rate(self) -> float:
+        """Return the largest learning rate of SGD, over 1 - momentum; 0 for another optimizer."""
+        if type(self.optimizer) is not torch.optim.SGD:
+            return 0.0
+        groups = [(float(group["lr"]), float(group["momentum"])) for group in self.optimizer.param_groups]
+        return max(rate / (1 - momentum) if momentum < 1 else 0.0 for rate, momentum in groups)
+
     @property
     def d(self) -> int:
         """Number of trained parameters."""

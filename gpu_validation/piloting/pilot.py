@@ -210,6 +210,7 @@ def pilot(
         steps=steps or 0,
         second_secants=tuple(chain.from_iterable(_from_all(look.second_secants, process_group))),
         noise_norms2=tuple(chain.from_iterable(_from_all(look.noise_norms2, process_group))),
+        learning_rate=training.rate(),
     )
     if path is not None and place == 0:
         write_atomically(Path(path), json.dumps(measured.to_dict(), allow_nan=False, indent=1) + "\n")

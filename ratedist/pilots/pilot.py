@@ -15,11 +15,13 @@ import numpy as np
 from bounds.estimate import Estimate, NoiseScale, mean_estimate, noise_scale
 from bounds.frame import frame
 from bounds.runtime import Empirical
+from bounds.tau import tau_star, tau_third_order
 
 from ..cluster.cluster import Cluster, checked_cluster
 from ..cluster.codec import Codec
 from ..cluster.compressors import operator_of
 from ..cluster.links import Link
+from ..cluster.travel import DENSE_BITS
 from ..numbers import Number
 from ..plans.run import Rhythm, rhythm_of
 from ..records import LABEL, Answer, Answered, Table
@@ -182,6 +184,8 @@ class Pilot(Answered):
         number a moment, shape (q,).
     noise_norms2 : tuple of float, optional
         ``|g1 - g2|^2`` of two batches at the same point, shape (k,).
+    learning_rate : float, optional
+        Of SGD, over 1 - momentum; 0 for another optimizer, or if it is not known.
     """
 
     d: int
@@ -210,6 +214,7 @@ class Pilot(Answered):
     recorded: str = ""
     second_secants: tuple[float, ...] = ()
     noise_norms2: tuple[float, ...] = ()
+    learning_rate: float = 0.0
 
     # -- estimates ---------------------------------------------------------------------------------------
     def step(self, level: float = LEVEL) -> Estimate:
@@ -265,6 +270,39 @@ class Pilot(Answered):
         square = sum(self.noise_norms2) / len(self.noise_norms2)
         fourth = sum(each**2 for each in self.noise_norms2) / len(self.noise_norms2)
         return max(1.0, 2 * fourth / square**2 - 1) if square else None
+
+    def local_steps(self, cluster: Cluster) -> tuple[int, int] | None:
+        """Return estimates of tau for SGD: that of Theorem 2, and that of the third-order bound.
+
+        Parameters
+        ----------
+        cluster : Cluster
+            Workers and links.
+
+        Returns
+        -------
+        tuple of int or None
+            Both numbers; None where a constant was not measured, for one worker, free averages, or if eta L > 1.
+
+        Notes
+        -----
+        The constants are estimates of this pilot, no bounds: L is ``curvature()``, and every Hessian is taken to be at
+        least -L.  gap is the first loss, as if inf F were 0.  The time is that of ``steps`` steps on the cluster.
+        """
+        Q, kurtosis, eta, L = self.hessian_lipschitz(), self.kurtosis(), self.learning_rate, self.curvature()
+        sigma2, gap, bits = self.noise().trace.value, self.losses[0], DENSE_BITS * self.d
+        time_s = self.steps * cluster.step_seconds_value(1, bits)[0]
+        delay_s = cluster.averaging_s(bits).midpoint
+        is_measured = Q and kurtosis and eta and self.steps
+        if not is_measured or min(sigma2, gap, delay_s) <= 0 or cluster.workers == 1 or eta * L > 1:
+            return None
+        about = {"gap": gap, "eta": eta, "L": L, "sigma2": sigma2, "delay_s": delay_s, "time_s": time_s}
+        second = tau_star(**about).capped
+        try:
+            third = tau_third_order(**about, m=cluster.workers, hessian_lipschitz=Q, kurtosis=kurtosis, rho=L).integer
+        except ValueError:  # prices beyond float64
+            return None
+        return None if second is None or third is None else (second, third)
 
     def link(self, level: str = ALL) -> Link:
         """Return a measured link.
@@ -631,6 +669,9 @@ def _check(pilot: Pilot) -> None:
     for name in ("passes", "steps"):
         value = getattr(pilot, name)
         _require(_is_whole(value) and 0 <= value <= MOST_D, name, f"an integer from 0 to {MOST_D}", value)
+    for name in LATER:
+        _check_numbers(name, getattr(pilot, name), least=0.0)
+    _check_numbers("learning_rate", (pilot.learning_rate,), least=0.0)
     _check_path(pilot)
     _check_operators(pilot)
     _require(isinstance(pilot.recorded, str), "recorded", "a text", pilot.recorded)

@@ -184,6 +184,8 @@ class PilotPlan(Ranked[PilotChoice]):
         Of the whole training; 0 if they are not known.
     recorded : str, optional
         Which recorded pilot stands for the user's training, in words; "" for a pilot of one's own.
+    local_steps : tuple of int or None, optional
+        Estimates of tau for SGD by Theorem 2 and by the third-order bound (``Pilot.local_steps``).
     """
 
     prediction: Prediction
@@ -196,6 +198,7 @@ class PilotPlan(Ranked[PilotChoice]):
     passes: int = 0
     steps: int = 0
     recorded: str = ""
+    local_steps: tuple[int, int] | None = None
 
     def _turned(self, most: int) -> tuple[dict[str, Any], ...] | None:
         rivals = {choice.operator: choice for choice in self.shown if choice.feasible}
@@ -218,6 +221,7 @@ class PilotPlan(Ranked[PilotChoice]):
             "time": f"{best.ratio:.3g} times that of synchronous training ({self._percent()} %: {ends})",
             "not decided": self._undecided(),
             "proved": self._worst_case_short(),
+            "local steps": self._local_steps(),
             "pilot": "; ".join(filter(None, (self._pilot(), *self.too_short[:1]))),
             "changes with": self.turn_text(),
             "a round": limits.shares_in_words(),
@@ -254,6 +258,12 @@ class PilotPlan(Ranked[PilotChoice]):
     def _pilot(self) -> str:
         """Return whose pilot it is, or what the user's own has cost."""
         return f"recorded, not yours: {self.recorded}" if self.recorded else cost_text(self.passes, self.steps)
+
+    def _local_steps(self) -> str:
+        if self.local_steps is None:
+            return ""
+        second, third = self.local_steps
+        return f"estimates by bounds for SGD: {second}, with third order {third}"
 
     def _worst_case_short(self) -> str:
         ratio = self.prediction.certified_time_ratio
@@ -322,7 +332,8 @@ class PilotPlan(Ranked[PilotChoice]):
         """Return the plan as plain values."""
         parts = ("prediction", "at_every_step", "limits", "surest")
         nested = {name: getattr(self, name).to_dict() for name in parts}
-        return super().to_dict() | nested | {"too_short": list(self.too_short)}
+        local_steps = self.local_steps and list(self.local_steps)
+        return super().to_dict() | nested | {"too_short": list(self.too_short), "local_steps": local_steps}
 
     def _worst_case(self) -> str:
         best, messages = self.prediction, self.at_every_step
@@ -486,6 +497,7 @@ def plan_of_pilot(
         passes=pilot.passes,
         steps=pilot.steps,
         recorded=pilot.recorded,
+        local_steps=pilot.local_steps(cluster),
         assumed=predictor.not_said,
     )
 

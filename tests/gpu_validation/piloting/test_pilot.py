@@ -6,6 +6,7 @@ import math
 import os
 import time
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ import torch.distributed as dist
 
 import ratedist as rd
 from gpu_validation import pilot, run_ranks
-from gpu_validation.piloting.own_training import again_and_again
+from gpu_validation.piloting.own_training import Training, again_and_again
 from operators import ErrorFeedback, Key, ScaledSign
 from ratedist.interfaces.cli import main
 from ratedist.pilots.timings import ALL, BETWEEN, INSIDE, LinkTimings
@@ -80,8 +81,18 @@ def test_on_a_cubic_the_lipschitz_constant_of_the_hessian_is_exact(Q):
     assert found.second_secants == pytest.approx([Q] * len(found.second_secants), rel=1e-3)
     assert found.hessian_lipschitz() == pytest.approx(Q, rel=1e-3)
     assert "no bounds: Hessian" in str(found.answer().facts["third order"])
+    assert found.learning_rate == ETA
     assert bool((model.x == before).all())
     assert pilot(*trained(), quadratic, nothing(), **QUICK).hessian_lipschitz() < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "rate"),
+    [(torch.optim.SGD, ETA), (partial(torch.optim.SGD, momentum=0.5), 2 * ETA), (torch.optim.Adam, 0.0)],
+)
+def test_the_learning_rate_is_that_of_sgd_over_one_minus_momentum(optimizer, rate):
+    model = Point()
+    assert Training(model, optimizer(model.parameters(), lr=ETA), quadratic, nothing()).rate() == pytest.approx(rate)
 
 
 @pytest.mark.parametrize(("share", "kurtosis"), [(1.0, 1 + 4 / D), (1 / 8, 8 * (1 + 2 / D) + 2 / D)])

@@ -424,6 +424,36 @@ def test_it_is_a_record():
     assert plan.best.operator in plan._repr_html_()
 
 
+def test_the_plan_names_the_local_steps_of_both_bounds():
+    """Those that ``tau_star`` gives for the constants of the pilot, without and with a Lipschitz Hessian."""
+    measured = replace(
+        pilot_on(problem("even")), second_secants=(0.1, 0.2), noise_norms2=(1.0, 2.0), learning_rate=0.02, steps=2000
+    )
+    cluster = flat(1e7)
+    bits, Q, kurtosis = 32 * D, measured.hessian_lipschitz(), measured.kurtosis()
+    time_s = 2000 * cluster.step_seconds_value(1, bits)[0]
+    about = {"L": measured.curvature(), "sigma2": measured.noise().trace.value, "gap": 1.0, "eta": 0.02}
+    about |= {"time_s": time_s, "cluster": cluster, "bits": bits}
+    second = rd.tau_star(**about).safe
+    third = rd.tau_star(**about, hessian_lipschitz=Q, kurtosis=kurtosis).tau
+    plan = rd.plan(pilot=measured, cluster=cluster)
+    assert plan.local_steps == (second, third)
+    assert second < third
+    assert f"estimates by bounds for SGD: {second}, with third order {third}" in str(plan)
+    assert plan.to_dict()["local_steps"] == [second, third]
+
+
+@pytest.mark.parametrize(
+    "without",
+    [{"second_secants": ()}, {"noise_norms2": ()}, {"learning_rate": 0.0}, {"steps": 0}, {"learning_rate": 2}],
+)
+def test_without_a_constant_the_plan_names_no_local_steps_by_bounds(without):
+    known = {"second_secants": (0.2,), "noise_norms2": (1.0, 2.0), "learning_rate": 0.02, "steps": 2000}
+    plan = rd.plan(pilot=replace(pilot_on(problem("even")), **known | without), cluster=CLUSTERS[2])
+    assert plan.local_steps is None
+    assert "by bounds for SGD" not in str(plan)
+
+
 def test_the_plot_has_a_bar_an_operator_with_its_interval():
     pytest.importorskip("matplotlib").use("agg")
     plan = rd.plan(pilot=noisy(32), cluster=CLUSTERS[0])
