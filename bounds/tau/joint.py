@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from scipy.optimize import minimize_scalar
-
 from ..runtime.model import Bits, RuntimeModel
 from ..symbols import eta, tau
 from ..theorems.local_sgd import pasgd_convex_sharp, pasgd_iterations, pasgd_smooth_sharp
@@ -137,6 +135,8 @@ def _without_rho(constants: dict[str, float]) -> dict[str, float]:
 
 def _best_curved(at: dict[str, float]) -> tuple[float, float]:
     """Return (bound, learning rate): for whole tau the bound is convex in eta, a power series of positive terms."""
+
+    from scipy.optimize import minimize_scalar  # takes half a second to import
 
     def value(log_rate: float) -> float:
         return float(pasgd_smooth_sharp(**at, eta=math.exp(log_rate)))

@@ -68,8 +68,7 @@ def bits_lower_bound(
         raise ValueError(f"give exactly one of omega and alpha; got {got}")
     bound, name, value = (unbiased_bits, "omega", omega) if alpha is None else (contractive_bits, "alpha", alpha)
     given = {"d": read("d", d), name: read(name, value)}
-    advised = _advised(name, given[name])
-    return evaluate_read(bound, given, _advice(name, given[name], advised), advised, **_said(name, given[name]))
+    return evaluate_read(bound, given, lambda at: _said(name, at[name]))
 
 
 def _advised(name: str, value: str | np.ndarray) -> tuple[Advised, ...]:
@@ -85,10 +84,12 @@ def _advised(name: str, value: str | np.ndarray) -> tuple[Advised, ...]:
 
 
 def _said(name: str, value: str | np.ndarray) -> dict[str, Any]:
-    """Return the verdict, and for whom it holds."""
+    """Return the verdict, for whom it holds, and the advice."""
     member = "unbiased" if name == "omega" else "contractive"
+    advised = _advised(name, value)
+    said = {"advice": _advice(name, value, advised), "advised": advised}
     if isinstance(value, np.ndarray):
-        return {"verdict": f"{{value}} in the longest message of any {member} compressor."}
+        return said | {"verdict": f"{{value}} in the longest message of any {member} compressor."}
     level = float(Fraction(value))
     rate = limit_rate(level, unbiased=name == "omega")
     facts = {
@@ -96,7 +97,7 @@ def _said(name: str, value: str | np.ndarray) -> dict[str, Any]:
         "message": "the longest; over Gaussian x the mean has the same limit",
         "changes with": _at_other_levels(name, level),
     }
-    return {"verdict": f"{{value}}: {rate:.3g} per coordinate, {_against_binary32(rate)}.", "facts": facts}
+    return said | {"verdict": f"{{value}}: {rate:.3g} per coordinate, {_against_binary32(rate)}.", "facts": facts}
 
 
 def _at_other_levels(name: str, level: float) -> str:

@@ -175,20 +175,24 @@ def error_bound(
     statement = replace(statement, assumed=(*statement.assumed, *parameters_not_said(d), *plain))
 
     def one(at: dict[str, str]) -> Quantity:
-        stated = replace(statement, at=at | {"cluster": cluster})
         interval = _error_interval(bound, cluster, at)
-        stated = replace(stated, verdict=VERDICT.format(time_s=real("time_s", at["time_s"]), tau=at["tau"]))
-        advice, advised = _advice(bound, float(interval.hi), at, cluster, again if at is given else None)
-        stated = replace(stated, advice=advice, advised=advised)
+
+        def state(before: str = "") -> Statement:
+            verdict = VERDICT.format(time_s=real("time_s", at["time_s"]), tau=at["tau"])
+            advice, advised = _advice(bound, float(interval.hi), at, cluster, again if at is given else None)
+            at_all = at | {"cluster": cluster}
+            return replace(statement, at=at_all, verdict=verdict, advice=before + advice, advised=advised)
+
         if not uncertain:
-            return Quantity(float(interval.hi), statement=stated, interval=interval)
+            return Quantity(float(interval.hi), statement=state, interval=interval)
         propagated = through(
             lambda corner: _error_interval(bound, cluster, at | {name: repr(v) for name, v in corner.items()}),
             uncertain,
             rising=uncertain,
         )
-        stated = replace(stated, advice=f"{between(propagated.interval, uncertain)}.  {stated.advice}")
-        return Quantity(propagated.value, statement=stated, interval=propagated.interval, certified=False)
+        ends = propagated.interval
+        stated = partial(state, f"{between(ends, uncertain)}.  ")
+        return Quantity(propagated.value, statement=stated, interval=ends, certified=False)
 
     return spread(given, one, statement)
 

@@ -85,10 +85,13 @@ def runtime(
     def one(at: dict[str, str]) -> Quantity:
         bits_each = real("bits", at["bits"])
         value, interval = cluster.step_seconds_value(int(Fraction(at["tau"])), bits_each, exchange)
-        synchronous = cluster.step_seconds(1, bits_each, exchange).midpoint
-        advice = _saving(value, synchronous, cluster.step().mean_s)
-        statement = replace(_runtime_statement(cluster, at, exchange, advice), assumed=assumed)
-        return Quantity(value, statement=statement, interval=interval)
+
+        def state() -> Statement:
+            synchronous = cluster.step_seconds(1, bits_each, exchange).midpoint
+            advice = _saving(value, synchronous, cluster.step().mean_s)
+            return replace(_runtime_statement(cluster, at, exchange, advice), assumed=assumed)
+
+        return Quantity(value, statement=state, interval=interval)
 
     return spread(given, one, replace(_runtime_statement(cluster, given, exchange, ""), assumed=assumed))
 

@@ -21,6 +21,7 @@ from ..cluster.cluster import Cluster, checked_cluster
 from ..numbers import read, real
 from ..plans.problem import Curvature, Uncertain, between, read_constants, rho_of, uncertain_statement
 from ..plans.tau_result import ONE_WORKER, TauResult, curved_statement, published_statement, third_order_statement
+from ..records import Statement
 from .arguments import Control
 from .call import Call, Command, Route
 from .shared import PROBLEM_EXAMPLE, message_bits, parameters_not_said
@@ -128,29 +129,34 @@ def tau_star(
         third = _scalar("third_derivative", third_derivative)
         rest = {name: given[name] for name in ("gap", "eta", "time_s", "sigma2")}
         smooth = tau_smooth(**rest, delay_s=delay_s, third_derivative=third).integer
-    again = partial(tau_star, cluster=cluster)
-    waiting = None if sharp is None or _late(cluster, sharp, given) else sharp
-    statement = published_statement(cluster, given, delay_s, best, waiting, again)
-    statement = replace(statement, assumed=(*statement.assumed, *parameters_not_said(d)))
-    if third_order:
-        again = partial(tau_star, cluster=cluster, curvature=curvature, **third_order)
-        statement = third_order_statement(statement, curved, best.integer, third_order, again)
-        if kurtosis is None:
-            statement = replace(statement, assumed=(*statement.assumed, "kurtosis = 3"))
-    elif rho is not None:
-        statement = curved_statement(
-            statement, rho, best.integer, waiting, partial(tau_star, cluster=cluster, curvature=curvature)
-        )
-    if best.capped is not None and cluster.workers == 1:
-        statement = replace(statement, advice=ONE_WORKER)
-    elif best.capped is not None and (late := _late(cluster, best.capped, given)):
-        statement = replace(statement, advice=late)
     interval = Interval(best.integer, best.integer)
     if uncertain:
         interval = _tau_interval(problem, delay_s, cluster.workers, rho, third_order, uncertain)
+
+    def state() -> Statement:
+        assert best.integer is not None
+        again = partial(tau_star, cluster=cluster)
+        waiting = None if sharp is None or _late(cluster, sharp, given) else sharp
+        statement = published_statement(cluster, given, delay_s, best, waiting, again)
+        statement = replace(statement, assumed=(*statement.assumed, *parameters_not_said(d)))
+        if third_order:
+            again = partial(again, curvature=curvature, **third_order)
+            statement = third_order_statement(statement, curved, best.integer, third_order, again)
+            if kurtosis is None:
+                statement = replace(statement, assumed=(*statement.assumed, "kurtosis = 3"))
+        elif rho is not None:
+            again = partial(again, curvature=curvature)
+            statement = curved_statement(statement, rho, best.integer, waiting, again)
+        if best.capped is not None and cluster.workers == 1:
+            statement = replace(statement, advice=ONE_WORKER)
+        elif best.capped is not None and (late := _late(cluster, best.capped, given)):
+            statement = replace(statement, advice=late)
+        if not uncertain:
+            return statement
         advice = f"{between(interval, uncertain)}: measure them.  With the values taken: {statement.advice}"
-        statement = replace(uncertain_statement(statement, uncertain), advice=advice)
-    result = TauResult(best.integer, statement=statement, interval=interval, certified=not uncertain)
+        return replace(uncertain_statement(statement, uncertain), advice=advice)
+
+    result = TauResult(best.integer, statement=state, interval=interval, certified=not uncertain)
     assert isinstance(result, TauResult)
     result.__dict__.update(
         tau=best.integer,

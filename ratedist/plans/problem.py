@@ -13,14 +13,14 @@ from typing import Any, Literal
 import numpy as np
 import sympy as sp
 
+import bounds  # of which the planner is imported at its first use: most calls plan nothing
 from bounds import AssumptionViolated, Bound, Interval, NotCertifiable, Property, all_bounds, symbols
-from bounds import plan as planner
 from bounds.estimate import Estimate, assumed
 from bounds.provenance import Side
 from bounds.symbols import NONNEGATIVE
 
 from ..numbers import Number, Numbers, broadcast_shape, number, read, real, refusal
-from ..records import Advised, Quantities, Quantity, Statement, number_text
+from ..records import Quantities, Quantity, Statement, number_text
 
 # -- constants -----------------------------------------------------------------------------------------
 
@@ -173,7 +173,7 @@ CONDITION = 100
 METHOD = "diana_distance"
 
 
-def problem_of(known: dict[str, Any], **rest: Any) -> tuple[planner.Smooth | planner.Conditioned, str]:
+def problem_of(known: dict[str, Any], **rest: Any) -> tuple[bounds.plan.Smooth | bounds.plan.Conditioned, str]:
     """Return the problem that the arguments describe, and its assumptions in words.
 
     Parameters
@@ -209,24 +209,26 @@ def problem_of(known: dict[str, Any], **rest: Any) -> tuple[planner.Smooth | pla
         )
     root = None if rest["G"] is None else real("G", rest["G"])
     texts, uncertain = read_constants(known)
-    smooth = planner.Smooth(**{name: real(name, value) for name, value in texts.items()}, G=root, convex=convex)
+    smooth = bounds.plan.Smooth(**{name: real(name, value) for name, value in texts.items()}, G=root, convex=convex)
     words = ", ".join(f"{name} = {value:g}" for name, value in _constants(smooth).items())
     return smooth, "; ".join((words, *["F is convex"] * convex, *in_words(uncertain)))
 
 
-def _constants(problem: planner.Smooth) -> dict[str, float]:
+def _constants(problem: bounds.plan.Smooth) -> dict[str, float]:
     constants = {"L": problem.L, "sigma2": problem.sigma2, "gap": problem.gap}
     return constants if problem.G is None else {**constants, "G": problem.G}
 
 
-def _conditioned(condition: Any, target: Any, time_s: Any, eta: Any) -> planner.Conditioned:
+def _conditioned(condition: Any, target: Any, time_s: Any, eta: Any) -> bounds.plan.Conditioned:
     if time_s is not None or eta is not None:
         raise ValueError(
             f"without L, sigma2 and gap the plan takes target only; got time_s = {time_s}, eta = {eta}: add those three"
         )
     if target is None or not real("target", target) < 1:
         raise refusal("target", "0 < target < 1", target)
-    return planner.Conditioned(kappa=CONDITION if condition is None else real("condition", condition), method=METHOD)
+    return bounds.plan.Conditioned(
+        kappa=CONDITION if condition is None else real("condition", condition), method=METHOD
+    )
 
 
 # -- trivial bounds ------------------------------------------------------------------------------------
@@ -265,7 +267,7 @@ def vacuous(error: float, limit: float, name: str) -> str:
     return "" if error < limit else f"says nothing: {error:.4g} is not below {limit:.4g} = {name}"
 
 
-def vacuous_plan(problem: Any, option: planner.Option, target: float | None) -> str:
+def vacuous_plan(problem: Any, option: bounds.plan.Option, target: float | None) -> str:
     """Return the words for a plan whose error, or target, is no better than the start; empty if it is.
 
     Parameters
@@ -278,7 +280,7 @@ def vacuous_plan(problem: Any, option: planner.Option, target: float | None) -> 
         The error that was asked for.
     """
     error = option.error if target is None else target
-    if isinstance(problem, planner.Conditioned):
+    if isinstance(problem, bounds.plan.Conditioned):
         return vacuous(error, 1.0, "the error at the start")
     return vacuous(error, *gradient_limit(problem.L, problem.gap, problem.G))
 
@@ -322,9 +324,7 @@ MOST_POINTS = 10_000  # of an array of arguments that each need an integral
 REMEDY_OUTSIDE = "the theorem says nothing there; change one of them"
 
 
-def statement_of(
-    bound: Bound, at: Mapping[str, Any], advice: str = "", advised: tuple[Advised, ...] = (), **said: Any
-) -> Statement:
+def statement_of(bound: Bound, at: Mapping[str, Any], **said: Any) -> Statement:
     """Return what a Bound says, without its number.
 
     Parameters
@@ -333,7 +333,7 @@ def statement_of(
         Further fields of the statement.
     """
     function = partial(value_at, bound.name)
-    return replace(_fixed_part(bound), advice=advice, advised=advised, at=dict(at), function=function, **said)
+    return replace(_fixed_part(bound), at=dict(at), function=function, **said)
 
 
 def value_at(theorem: str, **point: float) -> Any:
@@ -386,7 +386,7 @@ def relation_text(relation: sp.Basic) -> str:
     return sp.sstr(relation)
 
 
-def evaluate(bound: Bound, at: Mapping[str, Any], advice: str = "") -> Quantity | Quantities:
+def evaluate(bound: Bound, at: Mapping[str, Any]) -> Quantity | Quantities:
     """Return the value of a Bound; arguments are read as in ``numbers.read``.
 
     Raises
@@ -396,32 +396,31 @@ def evaluate(bound: Bound, at: Mapping[str, Any], advice: str = "") -> Quantity 
     ArithmeticError
         Where no enclosure can be given.
     """
-    return evaluate_read(bound, {name: read(name, value) for name, value in at.items()}, advice)
+    return evaluate_read(bound, {name: read(name, value) for name, value in at.items()})
 
 
 def evaluate_read(
     bound: Bound,
     given: Mapping[str, str | np.ndarray],
-    advice: str = "",
-    advised: tuple[Advised, ...] = (),
-    **said: Any,
+    said: Callable[[Mapping[str, str | np.ndarray]], Mapping[str, Any]] = lambda at: {},
 ) -> Quantity | Quantities:
     """Return the same for arguments that have been read already.
 
     Parameters
     ----------
-    **said
-        Further fields of the statement.
+    said : callable, optional
+        Makes further fields of the statement from the arguments, when the statement is first read.
     """
     texts = {name: value for name, value in given.items() if isinstance(value, str)}
     if len(texts) == len(given):
         interval = enclose(bound, texts)
-        trivial = trivial_limit(bound, texts)
-        empty = "" if trivial is None else vacuous(interval.midpoint, *trivial)
-        statement = statement_of(
-            bound, given, advice, advised, **({"facts": {"guarantee": empty}} if empty else {}) | said
-        )
-        return Quantity(interval.midpoint, statement=statement, interval=interval)
+
+        def state() -> Statement:
+            trivial = trivial_limit(bound, texts)
+            empty = "" if trivial is None else vacuous(interval.midpoint, *trivial)
+            return statement_of(bound, given, **{"facts": {"guarantee": empty} if empty else {}, **said(given)})
+
+        return Quantity(interval.midpoint, statement=state, interval=interval)
     shape = broadcast_shape(dict(given))
     arrays = {name: float(Fraction(v)) if isinstance(v, str) else v for name, v in given.items()}
     with readable(bound):
@@ -432,11 +431,11 @@ def evaluate_read(
             name: v if isinstance(v, str) else repr(float(np.broadcast_to(v, shape)[index]))
             for name, v in given.items()
         }
-        element = evaluate_read(bound, point, advice, advised, **said)
+        element = evaluate_read(bound, point, said)
         assert isinstance(element, Quantity)
         return element
 
-    return Quantities(values, statement=statement_of(bound, given, advice, advised, **said), each=each)
+    return Quantities(values, statement=statement_of(bound, given, **said(given)), each=each)
 
 
 def enclose(bound: Bound, at: Mapping[str, str]) -> Interval:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
-from bounds import plan as planner
 from bounds.estimate import Estimate
 from bounds.frame import frame
 
@@ -21,6 +20,8 @@ from .run import Limits
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from bounds import plan as planner
 
 
 # -- where the best choice changes ---------------------------------------------------------------------

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
@@ -310,23 +311,34 @@ class Quantity(Stated, float):
     lo: float
     hi: float
     certified: bool
-    statement: Statement
+    _state: Callable[[], Statement]
 
     def __new__(
-        cls, value: float, *, statement: Statement, interval: Interval | None = None, certified: bool | None = None
+        cls,
+        value: float,
+        *,
+        statement: Statement | Callable[[], Statement],
+        interval: Interval | None = None,
+        certified: bool | None = None,
     ) -> Quantity:
         self = super().__new__(cls, value)
         ends = (-math.inf, math.inf) if interval is None else (float(interval.lo), float(interval.hi))
-        parts = {"lo": ends[0], "hi": ends[1], "statement": statement}
+        parts = {"lo": ends[0], "hi": ends[1], "_state" if callable(statement) else "statement": statement}
         parts["certified"] = interval is not None if certified is None else certified
         self.__dict__.update(parts)
         return self
+
+    @cached_property
+    def statement(self) -> Statement:  # type: ignore[override]  # where it was given as a function: words cost time
+        """What the number means and where it comes from."""
+        return self._state()
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(f"a {type(self).__name__} is frozen; {name!r} cannot be set")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _revive, (type(self), float(self), self.__dict__)
+        stated = {"statement": self.statement, **self.__dict__}
+        return _revive, (type(self), float(self), {name: stated[name] for name in stated if name != "_state"})
 
     def to_dict(self) -> dict[str, Any]:
         """Return all parts as plain values that JSON can hold, infinities excepted (see ``records.to_json``)."""
