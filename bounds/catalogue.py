@@ -20,8 +20,9 @@ def all_bounds() -> dict[str, Bound]:
         If two bounds share a name.
     """
     bounds_by_name: dict[str, Bound] = {}
-    for package in PACKAGES:
-        for attribute, value in vars(import_module(package)).items():
+    for package in map(import_module, PACKAGES):
+        for attribute in dir(package):
+            value = getattr(package, attribute)
             if not isinstance(value, Bound):
                 continue
             if value.name != attribute or value.name in bounds_by_name:

@@ -84,8 +84,7 @@ def domain_latex(domain: Domain, name: str) -> str:
 # -- bounds -----------------------------------------------------------------------------------------------------
 def bounds_of(package: str) -> list[Bound]:
     """The bounds that a package exports, sorted by name."""
-    exported = vars(sys.modules[package])
-    return [bound for name, bound in all_bounds().items() if exported.get(name) is bound]
+    return [bound for name, bound in all_bounds().items() if getattr(sys.modules[package], name, None) is bound]
 
 
 def bound_overview(package: str) -> str:

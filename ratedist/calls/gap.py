@@ -14,7 +14,7 @@ from ..numbers import Vector
 from ..records import Advised, Quantity, Statement
 from .arguments import Coordinates, Specification, Whole
 from .call import Call, Route
-from .measure import DRAWS, Measured, measure
+from .measure import DRAWS, Measured, finite_vector, measure
 
 if TYPE_CHECKING:
     from operators.functions.own import Compressor
@@ -54,9 +54,15 @@ def gap(op: Compressor, x: Vector, *, draws: int = DRAWS, seed: int = 0) -> Quan
             f"{result.operator} makes no error on x, so it has no gap: compare its {result.bits:g} bits a coordinate"
         )
     unbiased = result.limit_of.startswith("unbiased")
+    state = partial(_statement, finite_vector(x).copy(), result, unbiased=unbiased, draws=draws, seed=seed)
+    return Quantity(result.gap, statement=state, interval=Interval(*result.gap_range), certified=False)
+
+
+def _statement(x: Vector, result: Measured, *, unbiased: bool, draws: int, seed: int) -> Statement:
+    """Return what the gap means, and TCDQ on the same vector beside it."""
     rival = _compared(x, result, draws=draws, seed=seed)
     theorem = unbiased_bits if unbiased else contractive_bits
-    statement = Statement(
+    return Statement(
         quantity=f"bits a coordinate of {result.operator} above the limit: {result.limit_of}",
         unit="bit",
         side="estimate",
@@ -81,7 +87,6 @@ def gap(op: Compressor, x: Vector, *, draws: int = DRAWS, seed: int = 0) -> Quan
             "limit_nmse": result.limit_nmse,
         },
     )
-    return Quantity(result.gap, statement=statement, interval=Interval(*result.gap_range), certified=False)
 
 
 def _compared(x: Vector, found: Measured, *, draws: int, seed: int) -> Measured | None:

@@ -22,7 +22,6 @@ from bounds.frame import frame
 
 from .. import numbers
 from ..numbers import real, refusal, whole
-from ..plans.pretraining import DEFAULTS
 from ..records import Answer, Answered, Table, plain
 from .arguments import Control
 from .call import Call, Command, Route
@@ -40,6 +39,41 @@ EDGE = 1e-9  # a factor nearer to 1 is rounding
 MODEL = (
     "SGD inside, quadratics with curvature in [mu, L] and the same data: an outer step that diverges here cannot be "
     "trusted anywhere, one that contracts here may still fail on a network"
+)
+
+
+@dataclass(frozen=True)
+class OuterDefault:
+    """The outer step that one library takes by default, recalled; a version may differ.
+
+    Parameters
+    ----------
+    library : str
+        Whose.
+    lr : float
+        Outer learning rate.
+    momentum : float
+        Nesterov momentum.
+    in_flight : str or None
+        Merge rule for averages that arrive late; None if all wait, "" if it is none of the five that are known.
+    """
+
+    library: str
+    lr: float
+    momentum: float
+    in_flight: str | None
+
+    def merge(self, delay: int) -> str:
+        """Return the merge rule that it uses for averages that arrive ``delay`` steps late."""
+        return "blocking" if delay == 0 or self.in_flight is None else self.in_flight
+
+
+DEFAULTS = (
+    OuterDefault("torchft LocalSGD", 1.0, 0.0, None),
+    OuterDefault("torchft DiLoCo (its example)", 0.7, 0.9, "overwrite"),
+    OuterDefault("OpenDiLoCo", 0.7, 0.9, None),
+    OuterDefault("MaxText DiLoCo", 0.3, 0.9, "overwrite"),
+    OuterDefault("Streaming DiLoCo (the paper)", 0.4, 0.9, ""),
 )
 
 

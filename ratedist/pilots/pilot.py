@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -75,6 +76,7 @@ def stated_in(path: str | Path) -> Any:
         raise ValueError(f"{path} is no JSON ({error}): make a new pilot") from None
 
 
+@cache
 def recorded_pilots() -> dict[str, Path]:
     """Return the files of the pilots that ratedist carries, by name."""
     return {file.stem: file for file in sorted(RECORDED_IN.glob("*.json"))}

@@ -311,7 +311,6 @@ class Quantity(Stated, float):
     lo: float
     hi: float
     certified: bool
-    _state: Callable[[], Statement]
 
     def __new__(
         cls,
@@ -331,14 +330,16 @@ class Quantity(Stated, float):
     @cached_property
     def statement(self) -> Statement:  # type: ignore[override]  # where it was given as a function: words cost time
         """What the number means and where it comes from."""
-        return self._state()
+        made: Statement = self.__dict__["_state"]()
+        del self.__dict__["_state"]
+        return made
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(f"a {type(self).__name__} is frozen; {name!r} cannot be set")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        stated = {"statement": self.statement, **self.__dict__}
-        return _revive, (type(self), float(self), {name: stated[name] for name in stated if name != "_state"})
+        parts = {"statement": self.statement} | self.__dict__
+        return _revive, (type(self), float(self), parts)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all parts as plain values that JSON can hold, infinities excepted (see ``records.to_json``)."""

@@ -13,7 +13,7 @@ from bounds.special.elementary import FusedDifference, GeometricDecay, Log2OnePl
 from bounds.special.growth import MeanGrowth, PairGrowth, SquareGrowth
 from tests.pooled import pooled
 
-THEOREMS = {name: value for name, value in vars(theorems).items() if isinstance(value, Bound)}
+THEOREMS = {name: bound for name in theorems.__all__ if isinstance(bound := getattr(theorems, name), Bound)}
 TESTS = "\n".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
 
 
