@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 
 from ..interval import Interval
-from ..runtime.checks import positive_integer
 from .estimate import Estimate, finite_vector, mean_estimate
 
 
@@ -103,6 +102,8 @@ def momentum_spread(momentum: float, tau: int) -> float:
     tau : int
         Local steps between two averagings.
     """
+    from ..runtime.checks import positive_integer  # its package loads all laws of step times
+
     tau = positive_integer("tau", tau)
     if not 0 <= momentum < 1:
         raise ValueError(f"momentum must satisfy 0 <= beta < 1; got momentum = {momentum}")
@@ -127,6 +128,8 @@ def deflation(eta_lambda: float, tau: int) -> float:
     ValueError
         For arguments outside, or unless tau is an integer >= 1.
     """
+    from ..runtime.checks import positive_integer  # its package loads all laws of step times
+
     tau = positive_integer("tau", tau)
     if not 0 <= eta_lambda <= 1:
         raise ValueError(f"eta_lambda must lie in [0, 1]; got {eta_lambda}")

@@ -87,9 +87,9 @@ def _said(name: str, value: str | np.ndarray) -> dict[str, Any]:
     """Return the verdict, for whom it holds, and the advice."""
     member = "unbiased" if name == "omega" else "contractive"
     advised = _advised(name, value)
-    said = {"advice": _advice(name, value, advised), "advised": advised}
+    advice = {"advice": _advice(name, value, advised), "advised": advised}
     if isinstance(value, np.ndarray):
-        return said | {"verdict": f"{{value}} in the longest message of any {member} compressor."}
+        return advice | {"verdict": f"{{value}} in the longest message of any {member} compressor."}
     level = float(Fraction(value))
     rate = limit_rate(level, unbiased=name == "omega")
     facts = {
@@ -97,7 +97,7 @@ def _said(name: str, value: str | np.ndarray) -> dict[str, Any]:
         "message": "the longest; over Gaussian x the mean has the same limit",
         "changes with": _at_other_levels(name, level),
     }
-    return said | {"verdict": f"{{value}}: {rate:.3g} per coordinate, {_against_binary32(rate)}.", "facts": facts}
+    return advice | {"verdict": f"{{value}}: {rate:.3g} per coordinate, {_against_binary32(rate)}.", "facts": facts}
 
 
 def _at_other_levels(name: str, level: float) -> str:

@@ -330,9 +330,9 @@ class Quantity(Stated, float):
     @cached_property
     def statement(self) -> Statement:  # type: ignore[override]  # where it was given as a function: words cost time
         """What the number means and where it comes from."""
-        made: Statement = self.__dict__["_state"]()
+        statement: Statement = self.__dict__["_state"]()
         del self.__dict__["_state"]
-        return made
+        return statement
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(f"a {type(self).__name__} is frozen; {name!r} cannot be set")
