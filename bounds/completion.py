@@ -1,4 +1,4 @@
-"""What a shell is told so that it completes the commands and options of a program."""
+"""Completion scripts with which a shell completes the commands and options of a program."""
 
 from __future__ import annotations
 

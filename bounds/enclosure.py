@@ -23,7 +23,7 @@ MAX_EXPONENT = 2000  # of a ball's mantissa of START_PRECISION bits; beyond, it 
 TARGET_BITS = 60  # a ball this accurate becomes an interval of at most two neighbouring floats
 
 
-class NotCertifiable(ArithmeticError):  # noqa: N818  a name users are told to catch
+class NotCertifiable(ArithmeticError):  # noqa: N818  the documented name to catch
     """The value cannot be enclosed: an unsupported function, an inexact constant or an undecided branch."""
 
 
@@ -180,7 +180,7 @@ def holds_exactly(relation: sp.Basic, at: Mapping[sp.Symbol, Fraction]) -> bool:
     Raises
     ------
     NotCertifiable
-        If the two sides cannot be told apart with MAX_PRECISION bits.
+        If the two sides cannot be separated with MAX_PRECISION bits.
     """
     import flint
 

@@ -73,7 +73,7 @@ class Property(enum.Enum):
         "operator",
         "both stages are unbiased, E|C(x) - x|^2 = omega1 |x|^2 in the first and omega2 |x|^2 in the second, every x",
     )
-    IDEAL_STAGES = "operator", "both stages are unbiased, E|C(x) - x|^2 = |x|^2/(4^b - 1) at b bits a coordinate"
+    IDEAL_STAGES = "operator", "both stages are unbiased, E|C(x) - x|^2 = |x|^2/(4^b - 1) at b bits per coordinate"
     SHARED_SCALE = "operator", "workers round at random to integers of one scale, which words of word_bits can sum"
     DITHERED_SHARED_SCALE = (
         "operator",
@@ -121,7 +121,7 @@ class Property(enum.Enum):
         "operator",
         "the operator is EDEN with either unbiased scale, under a uniform rotation",
     )
-    ONE_BIT_RABITQ = "operator", "the operator is RaBitQ with one bit a coordinate, under a uniform rotation"
+    ONE_BIT_RABITQ = "operator", "the operator is RaBitQ with one bit per coordinate, under a uniform rotation"
     TURBOQUANT_MSE = "operator", "the operator is TurboQuant for squared error, under a uniform rotation"
     TURBOQUANT_PROD = (
         "operator",
@@ -315,19 +315,19 @@ class Conclusion(enum.Enum):
     SPHERE_MEAN_DIRECTION = "mean length of a message over a uniformly random direction x, the norm not counted"
     SUPPORT_LENGTH = "length of a fixed-length name of the support, or the mean over all supports"
     CLIENT_MEAN_MESSAGE = "mean length of one client's message, averaged over the clients"
-    RECEIVED_RATE = "bits a coordinate that a worker receives, on average over the workers"
-    FIRST_STAGE_BITS = "bits a coordinate of the first stage at which the error of the mean is least"
-    SUM_RATE = "bits a coordinate of the coded sum of the workers' integers"
+    RECEIVED_RATE = "bits per coordinate that a worker receives, on average over the workers"
+    FIRST_STAGE_BITS = "bits per coordinate of the first stage at which the error of the mean is least"
+    SUM_RATE = "bits per coordinate of the coded sum of the workers' integers"
     MEAN_ERROR = "E|result - mean|^2 for the mean of the vectors that the workers hold"
     # one inner product
     QUERY_ERROR = "d E(<q, Q(x)> - <q, x>)^2 / (|q|^2 |x|^2) averaged over the directions of q, the largest over x"
     WORST_QUERY_ERROR = "d E(<q, Q(x)> - <q, x>)^2 / (|q|^2 |x|^2), the largest over q and x"
     # long blocks
     LAYER_INFORMATION = "bits of a layer with error water_level a coordinate: no code is below, long blocks attain them"
-    INFORMATION_RATE = "information rate R(D): bits a coordinate that long blocks cannot beat"
-    CODE_RATE = "bits a coordinate of the code, on average over the source"
-    EXCESS_RATE = "bits a coordinate of the code above R(D) of its source"
-    EXCESS_OVER_GAUSSIAN = "bits a coordinate of the code above the Gaussian rate at its error"
+    INFORMATION_RATE = "information rate R(D): bits per coordinate that long blocks cannot beat"
+    CODE_RATE = "bits per coordinate of the code, on average over the source"
+    EXCESS_RATE = "bits per coordinate of the code above R(D) of its source"
+    EXCESS_OVER_GAUSSIAN = "bits per coordinate of the code above the Gaussian rate at its error"
     BLOCK_LENGTH = "log2 of the number of codewords of a fixed-length block code"
     BLOCK_MISS = "probability that a block exceeds its distortion"
     # a whole run

@@ -272,7 +272,7 @@ omega2 = _row("omega2", r"\omega_2", "variance constant of the second stage: the
 mean_square = _row("mean_square", r"\mathcal S", "mean over the workers of |x_i|^2", "1", NONNEGATIVE)
 square_of_mean = _row("square_of_mean", r"\mathcal M", "|mean over the workers of x_i|^2", "1", NONNEGATIVE)
 stage_bits = _row(
-    "stage_bits", r"b_{12}", "bits a coordinate of both stages together", "bit", Domain(0, 64, open_above=False)
+    "stage_bits", r"b_{12}", "bits per coordinate of both stages together", "bit", Domain(0, 64, open_above=False)
 )
 tree_depth = _row(
     "tree_depth",

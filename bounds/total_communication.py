@@ -184,7 +184,7 @@ def subsampled(claim: Unbiased, bits: float, fraction: float, *, overhead_bits: 
 
 
 def merit(claim: Unbiased, bits: float, d: int, *, m: int = 1) -> float:
-    """Return (1 + omega/m) bits/d: bits a coordinate, relative to steps, where the condition number dominates.
+    """Return (1 + omega/m) bits/d: bits per coordinate, relative to steps, where the condition number dominates.
 
     No unbiased operator is below 1/(2 m ln 2), the limit of the information bound for large omega.
 

@@ -71,7 +71,7 @@ class _State:
 def rate_distortion(
     source: Source, nmse: float, *, cell_width: float = CELL_WIDTH, newton_steps: int = 40, gap_bits: float = 1e-5
 ) -> Interval:
-    """Return an interval of bits a coordinate that contains R(D) at D = nmse E X^2.
+    """Return an interval of bits per coordinate that contains R(D) at D = nmse E X^2.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ class CurvePoint:
         After the best scaling at the decoder, nmse/(1 + nmse), for unbiased operators and those without a claim; else
         nmse.
     limit : Interval or None
-        Enclosure of R(D) of the source there, bits a coordinate; None without error.
+        Enclosure of R(D) of the source there, bits per coordinate; None without error.
     gap : float or None
         Bits - limit.hi, so at least this far from the limit up to sampling; None without error.
     """

@@ -101,7 +101,7 @@ def _plot_gap(result: Any, along: str | None, ax: Any) -> Any:
     ax.plot([error] * 2, [arguments["bits"] - float(result), arguments["bits"]], ":", label="gap")
     ax.plot([error], [arguments["bits"]], "o", label=label_of(arguments["operator"]))
     title = f"{label_of(arguments['operator'])}: {float(result):.3g} bits from the limit"
-    ax.set(xlabel="nmse", ylabel="bits a coordinate", title=title)
+    ax.set(xlabel="nmse", ylabel="bits per coordinate", title=title)
     ax.legend(fontsize=7)
     return ax
 
@@ -149,14 +149,14 @@ def plot_curve(points: Sequence[tuple[str, float, float, float]], source: str, a
     Parameters
     ----------
     points : sequence of (str, float, float, float)
-        Operator, its bits a coordinate, its NMSE, and the limit in bits a coordinate at that NMSE.
+        Operator, its bits per coordinate, its NMSE, and the limit in bits per coordinate at that NMSE.
     """
     ax = axes(ax)
     for operator, bits, nmse, _ in points:
         ax.semilogy([bits], [nmse], "o", label=label_of(operator))
     limit = sorted((at_least, nmse) for _, _, nmse, at_least in points)
     ax.semilogy(*zip(*limit, strict=True), "k:", label="limit") if limit else None
-    ax.set(xlabel="bits a coordinate", ylabel="nmse", title=label_of(source))
+    ax.set(xlabel="bits per coordinate", ylabel="nmse", title=label_of(source))
     ax.legend(fontsize=7)
     return ax
 

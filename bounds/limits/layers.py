@@ -28,7 +28,7 @@ layer_bits = Bound(
     status=Status.PROVED,
     setting=Setting(frozenset({Property.LAYERED_GAUSSIAN_SOURCE}), Conclusion.LAYER_INFORMATION),
     examples=(
-        Example({"d": 10, "layer_variance": 4, "water_level": 1}, "10.00000000", "one bit a coordinate, by hand"),
+        Example({"d": 10, "layer_variance": 4, "water_level": 1}, "10.00000000", "one bit per coordinate, by hand"),
         Example({"d": 10, "layer_variance": "0.5", "water_level": 1}, "0.00000000", "below the water, by hand"),
     ),
     unit="bit",

@@ -63,7 +63,7 @@ number of bits is at least R_S of the average distortion, which is at most m MSE
 
 mean_received_rate = Bound(
     name="mean_received_rate",
-    quantity="bits a coordinate that a worker receives to know the mean of m independent Gaussian vectors",
+    quantity="bits per coordinate that a worker receives to know the mean of m independent Gaussian vectors",
     side=Side.LOWER,
     value=Log2OnePlus(FusedDifference(m - 1, m, nmse) / (m * nmse)) / 2,
     assuming=(sp.Lt(m * nmse, m - 1),),
@@ -105,7 +105,7 @@ _excess = FusedDifference((m - 1) * (m - 2), m**2, nmse) / (m**2 * nmse)  # x - 
 
 mean_exchange_rate = Bound(
     name="mean_exchange_rate",
-    quantity="bits a coordinate that a worker receives, all to know the mean of m >= 3 independent Gaussian vectors",
+    quantity="bits per coordinate that a worker receives, all to know the mean of m >= 3 independent Gaussian vectors",
     side=Side.LOWER,
     value=mean_received_rate.value + (_half * Log2OnePlus(_excess) - Log2OnePlus(_half * _excess / (1 + _excess))) / m,
     assuming=(sp.Le(m**2 * nmse, (m - 1) * (m - 2)),),
@@ -173,7 +173,7 @@ independent of all else, and H(A, Y) = H(A) + h(Y|A) for messages A.  If C is a 
 
 exact_sum_rate = Bound(
     name="exact_sum_rate",
-    quantity="bits a coordinate that a worker receives, all to know the exact sum of m independent words",
+    quantity="bits per coordinate that a worker receives, all to know the exact sum of m independent words",
     side=Side.LOWER,
     value=2 * (1 - 1 / m) * word_bits,
     reference=Reference("ratedist", "submodularity of messages; a ring all-reduce attains it"),
@@ -215,7 +215,7 @@ network whose switches add is another matter, for they hold no X_i.
 
 gathered_rate = Bound(
     name="gathered_rate",
-    quantity="bits a coordinate that a worker receives, gathering long blocks for the mean of m independent vectors",
+    quantity="bits per coordinate that a worker receives, gathering long blocks for the mean of m independent vectors",
     side=Side.UPPER,
     value=(m - 1) * mean_received_rate.value,
     assuming=mean_received_rate.assuming,
@@ -246,7 +246,7 @@ _root = sp.sqrt(1 - nmse)
 
 two_shot_rate = Bound(
     name="two_shot_rate",
-    quantity="bits a coordinate that a worker receives, two shots of long blocks for the mean of m independent vectors",
+    quantity="bits per coordinate that a worker receives in two shots of long blocks, m independent vectors",
     side=Side.UPPER,
     value=(1 - 1 / m) * (Log2OnePlus(_root * (1 + _root) / nmse) + Log2OnePlus(-1 / m) / 2),
     assuming=(sp.Ge(m, 2), sp.Le(nmse, 1 - 1 / m**2)),
@@ -273,8 +273,8 @@ two_shot_rate = Bound(
 Setting.  Every coordinate has variance s^2.  An owner keeps its own shard as it is; the m - 1 other shards reach it
 through a code of distortion E a coordinate, relative to the variance, and the mean goes to all through one of
 distortion E'.  Both codes serve vectors of any law: under a shared uniform rotation a contractive operator needs
-log2(1/alpha)/2 bits a coordinate as the length of the vector grows (``spherical_compression_bits``), and scaled to the
-least error its error has mean zero and is orthogonal to its output.
+log2(1/alpha)/2 bits per coordinate as the length of the vector grows (``spherical_compression_bits``).  Scaled to the
+least error, its error has mean zero and is orthogonal to its output.
 
 Derivation. q = 1 - 1/m.  Errors of different workers are uncorrelated: the owner's mean y is q E s^2/m from the mean,
 orthogonal to it, and has variance (1 - q E) s^2/m; the second stage adds E' of this, orthogonally.  So:
@@ -290,7 +290,7 @@ At small errors no exchange needs less by more than 1.42 bits for three workers 
 
 shared_scale_rate = Bound(
     name="shared_scale_rate",
-    quantity="bits a coordinate of the coded sum of m workers' dithered integers of one scale",
+    quantity="bits per coordinate of the coded sum of m workers' dithered integers of one scale",
     side=Side.UPPER,
     value=sp.log(sp.pi * sp.E / 6 * (m * (1 + 1 / nmse) + 1), 2) / 2,
     reference=Reference("ratedist", "largest entropy of an integer with a given variance"),

@@ -22,7 +22,7 @@ gaussian_bits = Bound(
     ),
     examples=(
         Example({"alpha": "0.25", "d": 1}, "1.000000000000", "one bit quarters the variance, by hand"),
-        Example({"alpha": "0.5", "d": 1000}, "500.000000000", "half a bit a coordinate, by hand"),
+        Example({"alpha": "0.5", "d": 1000}, "500.000000000", "half a bit per coordinate, by hand"),
     ),
     unit="bit",
     note="It includes the norm and holds for the expected length over the Gaussian input and the randomness.",

@@ -34,7 +34,7 @@ variances (1 - nmse) and nmse times Var X, for which I(X; Y) = log2(1/nmse)/2.
 
 laplace_rate = Bound(
     name="laplace_rate",
-    quantity="bits a coordinate at mean square error nmse times the variance",
+    quantity="bits per coordinate at mean square error nmse times the variance",
     side=Side.LOWER,
     value=-sp.log(nmse, 2) / 2 - sp.log(sp.pi / sp.E, 2) / 2,
     reference=Reference("shannon1959", "lower bound"),
@@ -53,7 +53,7 @@ reads log2(1/nmse)/2 - loss.  Here h = log2(2 e s), Var X = 2 s^2, and loss = lo
 
 generalised_gaussian_rate = Bound(
     name="generalised_gaussian_rate",
-    quantity="bits a coordinate at mean square error nmse times the variance",
+    quantity="bits per coordinate at mean square error nmse times the variance",
     side=Side.LOWER,
     value=-sp.log(nmse, 2) / 2 - GeneralisedGaussianLoss(shape),
     reference=Reference("shannon1959", "lower bound"),
@@ -77,7 +77,7 @@ h = log2(2 s Gamma(1/shape)/shape) + log2(e)/shape and Var X = s^2 Gamma(3/shape
 
 student_rate = Bound(
     name="student_rate",
-    quantity="bits a coordinate at mean square error nmse times the variance",
+    quantity="bits per coordinate at mean square error nmse times the variance",
     side=Side.LOWER,
     value=-sp.log(nmse, 2) / 2 - StudentLoss(dof),
     reference=Reference("shannon1959", "lower bound"),
@@ -98,7 +98,7 @@ h = (v+1)/2 [psi((v+1)/2) - psi(v/2)] + ln(sqrt(v) B(v/2, 1/2)) + ln s, Var X = 
 
 gaussian_mixture_rate = Bound(
     name="gaussian_mixture_rate",
-    quantity="bits a coordinate at mean square error nmse times the variance",
+    quantity="bits per coordinate at mean square error nmse times the variance",
     side=Side.LOWER,
     value=-sp.log(nmse, 2) / 2 - GaussianMixtureLoss(mixture_weight, variance_ratio),
     reference=Reference("shannon1959", "lower bound, concavity of entropy"),
@@ -122,7 +122,7 @@ w r + 1 - w and loss <= log2(w r + 1 - w)/2 - w log2(r)/2.
 
 sparse_source_rate = Bound(
     name="sparse_source_rate",
-    quantity="bits a coordinate at mean square error nmse times the variance",
+    quantity="bits per coordinate at mean square error nmse times the variance",
     side=Side.LOWER,
     value=-(1 - zero_share) * sp.log(nmse, 2) / 2,
     reference=Reference("berger1971", "conditional rate-distortion"),
@@ -142,7 +142,7 @@ coordinates is treated as known, so a code has to spend more at small nmse.
 
 dithered_rate = Bound(
     name="dithered_rate",
-    quantity="excess of entropy-coded dithered scalar quantisation over R(D), bits a coordinate",
+    quantity="excess of entropy-coded dithered scalar quantisation over R(D), bits per coordinate",
     side=Side.UPPER,
     value=sp.log(sp.pi * sp.E / 3, 2) / 2,
     reference=Reference("ziv1985", "universal quantisation"),
@@ -161,7 +161,7 @@ square at most 2D, so the last difference is at most log2(2 pi e 2D)/2 - log2(12
 
 dithered_gaussian_rate = Bound(
     name="dithered_gaussian_rate",
-    quantity="entropy of dithered scalar quantisation with Wiener scaling, bits a coordinate, unit variance",
+    quantity="entropy of dithered scalar quantisation with Wiener scaling, bits per coordinate, unit variance",
     side=Side.UPPER,
     value=-sp.log(nmse, 2) / 2 + sp.log(sp.pi * sp.E / 6, 2) / 2,
     reference=Reference("zamir1992", "dithered quantisation"),
@@ -181,7 +181,7 @@ for a Gaussian source.  Other sources have a smaller R(D), but the rate stays be
 
 lattice_gap = Bound(
     name="lattice_gap",
-    quantity="excess over the Gaussian rate of dithered lattice quantisation, bits a coordinate",
+    quantity="excess over the Gaussian rate of dithered lattice quantisation, bits per coordinate",
     side=Side.UPPER,
     value=sp.log(2 * sp.pi * sp.E * lattice_moment, 2) / 2,
     assuming=(sp.Ge(2 * sp.pi * sp.E * lattice_moment, 1),),
@@ -206,7 +206,7 @@ G is 1/12 for the integers and at least 1/(2 pi e) for every cell.
 
 uniform_scalar_gap = Bound(
     name="uniform_scalar_gap",
-    quantity="bits a coordinate of entropy-coded uniform quantisation above the Gaussian rate at the same error",
+    quantity="bits per coordinate of entropy-coded uniform quantisation above the Gaussian rate at the same error",
     side=Side.TIGHT,
     value=UniformQuantiserEntropy(quantiser_step) + UniformQuantiserLog2Error(quantiser_step) / 2,
     assuming=(sp.Ge(quantiser_step, sp.Rational(1, 100)),),

@@ -23,7 +23,7 @@ unbiased_bits = Bound(
     status=Status.PROVED,
     setting=Setting(frozenset({Property.UNBIASED, Property.SELF_DELIMITING}), Conclusion.LONGEST_MESSAGE),
     examples=(
-        Example({"d": 1000, "omega": 1}, "500.000", "1 bit doubles 1 + 1/omega = 2: half a bit a coordinate"),
+        Example({"d": 1000, "omega": 1}, "500.000", "1 bit doubles 1 + 1/omega = 2: half a bit per coordinate"),
         Example({"d": 2, "omega": "0.3333333333333333333333"}, "2.0000000000", "log2(4) by hand"),
     ),
     unit="bit",
@@ -47,7 +47,7 @@ gaussian_unbiased_bits = Bound(
     status=Status.PROVED,
     setting=Setting(frozenset({Property.UNBIASED, Property.SELF_DELIMITING}), Conclusion.GAUSSIAN_MEAN_MESSAGE),
     examples=(
-        Example({"d": 1000, "omega": 1}, "500.00000", "half a bit a coordinate, by hand"),
+        Example({"d": 1000, "omega": 1}, "500.00000", "half a bit per coordinate, by hand"),
         Example({"d": 2, "omega": "0.3333333333333333333333"}, "2.00000000000", "log2(4) by hand"),
         Example({"d": 1, "omega": "0.0039215686274509803921568627451"}, "4.0000000000", "omega = 1/255: 4 bits"),
     ),

@@ -22,7 +22,7 @@ contractive_bits = Bound(
     status=Status.PROVED,
     setting=Setting(frozenset({Property.CONTRACTIVE, Property.SELF_DELIMITING}), Conclusion.LONGEST_MESSAGE),
     examples=(
-        Example({"alpha": "0.25", "d": 10}, "10.0000000000", "log2(4) = 2: one bit a coordinate, by hand"),
+        Example({"alpha": "0.25", "d": 10}, "10.0000000000", "log2(4) = 2: one bit per coordinate, by hand"),
         Example({"alpha": "0.1", "d": 1000}, "1660.964047443681", "500 log2(10) from a table"),
     ),
     unit="bit",

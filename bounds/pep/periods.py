@@ -171,7 +171,7 @@ def floor_periods(
     rho: Fraction,
     taus: Sequence[int],
 ) -> tuple[FloorPeriod, ...]:
-    """Return for every period the bounds on the averaged squared gradient, with noise and the same data.
+    """Return every period's bounds on the averaged squared gradient, with noise and the same data.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ class Entry(Case):
 
     @property
     def floor(self) -> Interval:
-        """Float interval around the proved upper bound (L = sigma2 = 1), checked anew."""
+        """Float interval around the proved upper bound (L = sigma2 = 1), checked again."""
         return verify(self.program(), self.certificate)
 
 

@@ -40,7 +40,7 @@ class Variant:
 
     @property
     def floor(self) -> Interval:
-        """Float interval around the proved upper bound (L = sigma2 = 1), checked anew."""
+        """Float interval around the proved upper bound (L = sigma2 = 1), checked again."""
         return verify(PROGRAMS[self.kind](**self.at), self.certificate)
 
 

@@ -77,7 +77,7 @@ def plan(
     stage), on a convex problem ``pasgd_convex_sharp`` at omega = 0 and the better of ``pasgd_compressed`` and its
     convex form; they need randomness that is independent between workers.  Contractive ones use ``qsparse``, whose
     error averages over the workers' own iterates and whose form never favours compression.  tau is worst-case safe:
-    smooth problems bear more (``tau.tau_smooth``).
+    smooth problems allow more (``tau.tau_smooth``).
     """
     _check_arguments(target, time_s, eta, problem)
     hypotheses = None if setting is None else properties(setting) | _said(problem)

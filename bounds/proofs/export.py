@@ -17,7 +17,7 @@ def to_json(proof: Proof) -> str:
     Parameters
     ----------
     proof : Proof
-        Which one.
+        The step to export.
     """
     return json.dumps(
         {
@@ -71,7 +71,7 @@ def to_lean(proof: Proof) -> str:
     Parameters
     ----------
     proof : Proof
-        Which one.
+        The step to export.
 
     Notes
     -----

@@ -194,7 +194,7 @@ class TwoShot(Communication):
 class TwoShotRing(TwoShot):
     """Like ``TwoShot`` in m - 1 steps a shot, each of which waits for the one before: 2 (m-1) latencies.
 
-    So it is in a ring that compresses partial sums anew at every hop, and where a worker sends to its neighbour at
+    So it is in a ring that compresses partial sums again at every hop, and where a worker sends to its neighbour at
     distance s in step s.  The bytes are those of ``TwoShot``.
     """
 

@@ -95,7 +95,7 @@ def waiting_below_of_sum(law: Distribution, tau: int, m: int, floor_s: float) ->
 
 @lru_cache(maxsize=32)
 def _waiting(law: Distribution, tau: int, m: int) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-    """Return on both lattices seconds above the smallest sum, and the integral of F^m up to them."""
+    """Return both lattices' seconds above the smallest sum, and the integral of F^m up to them."""
     integrals = []
     for total in lattice_pair(law, tau):
         below = np.exp(m * np.log1p(-np.minimum(total.tail, 1 - 2.0**-53)))

@@ -383,7 +383,7 @@ class ShiftedGamma(GammaFamily):
         return self.shift, self.shape, self.scale
 
     def excess(self, t: float) -> float:
-        """Return that of the Gamma part."""
+        """Return the excess of the Gamma part."""
         return self._gamma.excess(t - self.shift)
 
     def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
@@ -442,7 +442,7 @@ class Weibull(ScipyLaw):
         return self.scale * rng.weibull(self.shape, shape)
 
     def sum_law(self, tau: int) -> Law | None:
-        """Return in the package only for tau = 1, or as a Gamma law for shape 1."""
+        """Return the law for tau = 1, a Gamma law for shape 1, else None: no other is in the package."""
 
         if tau > 1 and self.shape == 1:
             return Gamma(float(tau), self.scale)
@@ -646,7 +646,7 @@ class Empirical(Law):
         return float(order_weights(len(self.samples), m) @ self._sorted)
 
     def expected_max_above(self, floor_s: float, *, m: int, tau: int = 1) -> float:
-        """Return for single steps the same sum with every sample raised to the floor, exactly; else by convolution."""
+        """Return the expectation: for single steps that of samples raised to the floor; else by convolution."""
         tau, floor_s = positive_integer("tau", tau), nonnegative("floor_s", floor_s)
         if tau == 1:
             return Empirical(np.maximum(self._sorted, floor_s)).expected_max(m=m)

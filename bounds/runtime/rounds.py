@@ -140,7 +140,7 @@ def count_rounds(time_s: float | Fraction, round_s: float | Fraction) -> int:
 
 
 def most_rounds(time_s: float, round_s: np.ndarray) -> np.ndarray:
-    """Return at least ``count_rounds`` of every element, in floats, for searches that need a limit.
+    """Return an upper limit of ``count_rounds`` for every element, in floats, for searches.
 
     Parameters
     ----------

@@ -108,7 +108,7 @@ class AdaComm(Schedule):
         return AdaCommState()
 
     def __call__(self, state: AdaCommState, observation: Observation) -> tuple[AdaCommState, int]:
-        """Decide anew if an interval has begun, else keep tau."""
+        """Choose tau if an interval has begun, else keep it."""
         interval = count_rounds(observation.time_s, self.interval_s)
         if interval <= state.interval:
             return state, state.tau

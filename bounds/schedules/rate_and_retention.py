@@ -55,9 +55,9 @@ class RateAndRetentionState(GradientRetentionState):
     candidates : tuple of Candidate, optional
         All.
     choice : int, optional
-        Which one ends the coming round.
+        Index of the candidate that ends the coming round.
     ended_by : int or None, optional
-        Which one ended the round before; None before the first.
+        Index of the candidate that ended the last round; None before the first.
     windows_s : tuple of tuple of float, seconds, optional
         Measured D of the last rounds, by candidate.
     errors : tuple of float, optional

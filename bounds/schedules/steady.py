@@ -11,7 +11,7 @@ that its bend is at most the curve <h - u, y - x>/2.  The bend changes its sign 
 x is on: it tells that the loss is no quadratic, not how large b is, and its square is averaged.  Where it is larger
 than the curve the loss is not convex, or the gradient is not its own (clipped, say): nothing is concluded.
 
-What follows.  As long as there is progress, nothing.  Where there is none, the mean movements of successive rounds turn
+The rule does nothing while there is progress.  Without progress, the mean movements of successive rounds turn
 back: with s = eta L tau the deviation from the minimiser is x' = exp(-s) x + noise, and the cosine of two movements
 -(1 - exp(-s))/2, so that s = -log(1 + 2 cosine).  The gradient at the mean then has variance eta L sigma^2/(2 m), and a
 worker's differs from it by L eta sigma sqrt(tau/2) in the root mean square over a round.  With b a share beta of that,

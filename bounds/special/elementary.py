@@ -21,7 +21,7 @@ class FusedDifference(SpecialFunction):
 
     @staticmethod
     def kernel(a: Any, b: Any, c: Any) -> Any:
-        """Return in float64, by Dekker's exact product of the two significands."""
+        """Compute in float64, by Dekker's exact product of the two significands."""
         significand_b, exponent_b = np.frexp(np.asarray(b, float))
         significand_c, exponent_c = np.frexp(np.asarray(c, float))
         product = significand_b * significand_c
@@ -49,7 +49,7 @@ class GeometricDecay(SpecialFunction):
 
     @staticmethod
     def kernel(x: Any, y: Any, n: Any) -> Any:
-        """Return in float64, relative accuracy 1e-15 times the logarithm of the result."""
+        """Compute in float64, relative accuracy 1e-15 times the logarithm of the result."""
         rate = np.asarray(x, float) * np.asarray(y, float)
         left = np.maximum(FusedDifference.kernel(1.0, x, y), 0.0)
         with np.errstate(divide="ignore"):
@@ -96,7 +96,7 @@ class Log2Ratio(SpecialFunction):
 
     @staticmethod
     def kernel(a: Any, b: Any) -> Any:
-        """Return in float64; between 1/2 and 2 the difference a - b is exact."""
+        """Compute in float64; between 1/2 and 2 the difference a - b is exact."""
         a, b = np.asarray(a, float), np.asarray(b, float)
         near = (a >= b / 2) & (a <= 2 * b)
         excess = np.where(near, (a - b) / b, 0.0)
@@ -117,7 +117,7 @@ class InversePowerOfTwoLessOne(SpecialFunction):
 
     @staticmethod
     def kernel(x: Any) -> Any:
-        """Return in float64; 0 where 2^x exceeds it."""
+        """Compute in float64; 0 where 2^x exceeds it."""
         with np.errstate(over="ignore"):
             return 1 / np.expm1(math.log(2) * np.asarray(x, float))
 
@@ -229,7 +229,7 @@ class ThetaTwo(SpecialFunction):
 
     @staticmethod
     def kernel(s: Any) -> Any:
-        """Return in float64: the sum itself above pi, its Poisson dual sqrt(pi/s) (1 + 2 sum (-1)^n e^(-pi^2 n^2/s))
+        """Compute in float64: the sum itself above pi, its Poisson dual sqrt(pi/s) (1 + 2 sum (-1)^n e^(-pi^2 n^2/s))
         below.
         """
         s = np.asarray(s, float)

@@ -28,7 +28,7 @@ _STEP, _LOWEST, _HIGHEST = 1 / 64, -22.0, 46.0  # of s; below and above, and bet
 
 @lru_cache(maxsize=512)
 def inverse_square_of_l1(d: int) -> float:
-    """Return in float64, 1 <= d <= 10^4: relative accuracy 1e-11 at the upper end, where powers of erfcx
+    """Compute in float64, 1 <= d <= 10^4: relative accuracy 1e-11 at the upper end, where powers of erfcx
     lose digits.
     """
     if d <= 2:

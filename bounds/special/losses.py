@@ -21,7 +21,7 @@ class GaussianMixtureLoss(SpecialFunction):
 
     @staticmethod
     def kernel(w: Any, r: Any) -> Any:
-        """Return in float64, relative accuracy 1e-13: the lighter component is the one called w."""
+        """Compute in float64, relative accuracy 1e-13: the lighter component is the one called w."""
         w, r = np.broadcast_arrays(np.asarray(w, float), np.asarray(r, float))
         light, ratio = np.where(w <= 0.5, w, 1 - w), np.where(w <= 0.5, r, 1 / r)
         excess = np.where(w <= 0.5, r - 1, (1 - r) / r)
@@ -72,7 +72,7 @@ class GeneralisedGaussianLoss(SpecialFunction):
 
     @staticmethod
     def kernel(shape: Any) -> Any:
-        """Return in float64, relative accuracy 1e-12 (1e-15 of ln Gamma for shapes below .1)."""
+        """Compute in float64, relative accuracy 1e-12 (1e-15 of ln Gamma for shapes below .1)."""
         shape = np.asarray(shape, float)
         u = (2 - shape) / (2 * shape)  # p - 1/2 without cancellation
         near = np.abs(u) <= GENERALISED_WITHIN
@@ -127,7 +127,7 @@ class StudentLoss(SpecialFunction):
 
     @staticmethod
     def kernel(v: Any) -> Any:
-        """Return in float64, relative accuracy 1e-11."""
+        """Compute in float64, relative accuracy 1e-11."""
         v = np.asarray(v, float)
         nats = np.where(
             v < STUDENT_FROM, _student_direct(np.minimum(v, STUDENT_FROM)), _student_series(np.maximum(v, STUDENT_FROM))

@@ -68,7 +68,7 @@ class ChiSquareLog2Ratio(SpecialFunction):
 
     @staticmethod
     def kernel(n: Any, p: Any) -> Any:
-        """Return in float64: from the incomplete gamma function, or from Cornish and Fisher's expansion for large n."""
+        """Compute in float64, from the incomplete gamma function, or Cornish and Fisher's expansion for large n."""
         from scipy.special import gammainccinv, gammaincinv
 
         n, p = np.broadcast_arrays(np.asarray(n, float), np.asarray(p, float))

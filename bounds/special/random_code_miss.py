@@ -63,7 +63,7 @@ class RandomCodeMiss(SpecialFunction):
 
     @staticmethod
     def kernel(bits: Any, d: Any, nmse: Any, radius: Any) -> Any:
-        """Return in float64 at least E e^(-M p) for d >= 2, larger by a relative 1e-9 at most (1e-6 at d = 1e12)."""
+        """Compute an upper bound of E e^(-M p), d >= 2, larger by a relative 1e-9 at most (1e-6 at d = 1e12)."""
         return np.vectorize(_miss, otypes=[float])(bits, d, nmse, radius)
 
     @staticmethod
@@ -155,7 +155,7 @@ class _Code:
         return inside[(inside >= lowest) & (inside <= 1.0)]
 
     def inside(self) -> float:
-        """Return at least the integral of the density times e^(-M p) over the y at which a hit is possible."""
+        """Return an upper bound of the integral of the density times e^(-M p) where a hit is possible."""
         ends = self.cells()
         low, high = ends[:-1], ends[1:]
         done = left = 0.0
@@ -176,7 +176,7 @@ class _Code:
         return done + left
 
     def _by_ends(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """Return at least the integrals over cells in which p is monotone: their mass at the end with the smaller p."""
+        """Return upper bounds of the integrals over cells with monotone p: their mass at the end of the smaller p."""
         from scipy.special import gammainc, gammaincc
 
         half = self.d / 2

@@ -24,7 +24,7 @@ NEWTON_STEPS = 12
 
 
 class SparseDitheringRate(SpecialFunction):
-    """c(nu): bits a coordinate with real levels, 0 < nu < 1."""
+    """c(nu): bits per coordinate with real levels, 0 < nu < 1."""
 
     latex_template = r"c\left({0}\right)"
 
@@ -56,7 +56,7 @@ class SparseDitheringRate(SpecialFunction):
 
 
 class SparseDitheringIntegerRate(SpecialFunction):
-    """c_int(nu): bits a coordinate with integer levels, 0 < nu < 1."""
+    """c_int(nu): bits per coordinate with integer levels, 0 < nu < 1."""
 
     latex_template = r"c_{{\mathrm{{int}}}}\left({0}\right)"
 

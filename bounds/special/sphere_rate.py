@@ -239,7 +239,7 @@ def sphere_rate_ball(alpha: Any, complement: Any, d: Any) -> Any:
         G(w) = w/(1 + w) - ln(1 + w) = -w^2 int_0^1 s/(1 + s w)^2 ds,
 
     which is close to a Gaussian of width 1/sqrt(n (1 + y0^2)) whatever kappa is.  The tails are bounded in y, where the
-    exponent h is concave: int_y2^1 ``e^h <= e^(h(y2))/|h'(y2)|``, and likewise on the left.
+    exponent h is concave: int_y2^1 ``e^h <= e^(h(y2))/|h'(y2)|``, and in the same way on the left.
 
     The maximum over kappa of f = kappa t - ln K is enclosed without solving for it exactly: f is concave, f' = t - A,
     and if A(k) < t < A(k') is certain for some k < k', then 0 <= max f - f(k) <= f'(k) (k' - k).

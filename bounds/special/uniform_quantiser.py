@@ -34,7 +34,7 @@ class UniformQuantiserLog2Error(SpecialFunction):
 
     @staticmethod
     def kernel(step: Any) -> Any:
-        """Return in float64, with all digits where the error is close to 1."""
+        """Compute in float64, with all digits where the error is close to 1."""
         return np.vectorize(lambda h: _sums(float(h))[1], otypes=[float])(step)
 
     @staticmethod

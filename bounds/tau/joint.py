@@ -149,5 +149,5 @@ def _best_curved(at: dict[str, float]) -> tuple[float, float]:
 
 @lru_cache(maxsize=1)
 def derivation() -> Derivation:
-    """Return for every tau > 1 the bound is convex in eta, falls from infinity and rises to infinity: one best eta."""
+    """Derive the one best eta: for every tau > 1 the bound is convex in eta and infinite at both ends."""
     return unique_minimiser(pasgd_runtime.value, eta, closed_form=False, above_one=(tau,))

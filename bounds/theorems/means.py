@@ -41,7 +41,7 @@ gather_error = Bound(
 """The error of a mean whose summands are compressed and sent to all.
 
 Setting.  Worker i sends C(x_i) to all, independently of the others; everybody takes the mean of what it decodes.
-``mean_square`` is the mean over the workers of ``|x_i|^2``.  A worker sends (m - 1) b bits a coordinate.
+``mean_square`` is the mean over the workers of ``|x_i|^2``.  A worker sends (m - 1) b bits per coordinate.
 
 Derivation.  The errors C(x_i) - x_i are centred and independent, so that the mean of them has
 ``E|.|^2 = (1/m^2) sum E|C(x_i) - x_i|^2 <= (omega/m^2) sum |x_i|^2``; with equality where the claim is one.
@@ -79,7 +79,7 @@ Setting.  Worker i cuts x_i into m shards and sends C1(x_i[j]) to worker j, the 
 m of them, takes their mean y[j] and sends C2(y[j]) to all.  Everybody, the owner too, uses the decoded C2(y[j]).  All
 messages are independent given what they encode; the constants are those for vectors as long as a shard.
 ``mean_square`` is the mean over the workers of ``|x_i|^2``, ``square_of_mean`` is ``|xbar|^2``.  A worker sends (1 -
-1/m)(b1 + b2) bits a coordinate, which does not grow with m.
+1/m)(b1 + b2) bits per coordinate, which does not grow with m.
 
 Derivation, shard by shard; squares add over shards.  ``E|y - xbar|^2 <= omega1 mean_square/m`` as in ``gather_error``,
 and y is unbiased, so that ``E|y|^2 <= square_of_mean + omega1 mean_square/m``.  Given y the second error is centred
@@ -126,7 +126,7 @@ _square_root = sp.sqrt(1 + _growth * m * square_of_mean / mean_square)
 
 two_shot_split = Bound(
     name="two_shot_split",
-    quantity="bits a coordinate of the first of two ideal unbiased stages at which their error is least",
+    quantity="bits per coordinate of the first of two ideal unbiased stages at which their error is least",
     side=Side.TIGHT,
     value=Log2OnePlus(_growth / (1 + _square_root)) / 2,
     assuming=(sp.Gt(mean_square, 0), sp.Le(square_of_mean, mean_square)),
@@ -233,7 +233,7 @@ ring_error = Bound(
 
 Setting.  Shard by shard, the first worker sends C1(x_1), the next decodes it, adds x_2, compresses the sum, and so on;
 the last worker adds x_m to what it decodes and sends C2 of the sum to all, who divide by m.  The workers take their
-places in a uniformly random order.  A worker sends (1 - 1/m)(b1 + b2) bits a coordinate, as in two shots.
+places in a uniformly random order.  A worker sends (1 - 1/m)(b1 + b2) bits per coordinate, as in two shots.
 
 Derivation.  Let s_k be the sum of the first k vectors and e_k the mean square error of what its holder has. e_1 = 0;
 compressing adds ``omega1 E|held|^2 = omega1 (|s_k|^2 + e_k)``, as what is held is unbiased, so that:

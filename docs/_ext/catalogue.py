@@ -340,7 +340,7 @@ def operator_overview() -> str:
                 size_text(example.bits(DIMENSION)),
             ]
         )
-    return table(["name", "for example", f"class at d = {DIMENSION:,}".replace(",", " "), "bits a coordinate"], rows)
+    return table(["name", "for example", f"class at d = {DIMENSION:,}".replace(",", " "), "bits per coordinate"], rows)
 
 
 def operator_sections() -> str:
@@ -353,7 +353,7 @@ def _operator_section(name: str, cls: type[Operator]) -> str:
         [code(specification(example)), claim_text(example.claim(DIMENSION)), size_text(example.bits(DIMENSION))]
         for example in cls.examples()
     ]
-    header = ["specification", f"class at d = {DIMENSION:,}".replace(",", " "), "bits a coordinate"]
+    header = ["specification", f"class at d = {DIMENSION:,}".replace(",", " "), "bits per coordinate"]
     parts = [
         f"(operator-{name})=",
         f"## {code(name)}",
@@ -402,7 +402,7 @@ def claim_text(claim: Claim) -> str:
 
 
 def size_text(size: Size) -> str:
-    """Bits a coordinate, whichever of the three lengths is known."""
+    """Bits per coordinate, whichever of the three lengths is known."""
     if size.exact is not None:
         return number(size.exact / DIMENSION)
     parts = []

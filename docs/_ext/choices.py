@@ -27,7 +27,7 @@ def closest(kind: str, source: str, rate: float) -> list[Record]:
 
     kind : class of the operators, ``"unbiased"`` or ``"contractive"``.
     source : vector, as it is recorded.
-    rate : bits a coordinate.
+    rate : bits per coordinate.
     """
     found = [r for r in rows_of(RATE_DISTORTION, "gap") if (r["class"], r["source"], r["rate"]) == (kind, source, rate)]
     least: dict[str, Record] = {}

@@ -36,11 +36,11 @@ def headline_table() -> str:
                 if (row.workload, row.operator) == ("digits, D/Y = 10", "corrected + outer"):
                     low, high = row.interval
                     lines.append([words, than, f"{row.measured:.2f} ({low:.2f} to {high:.2f})"])
-    return table(["clock", "baseline", "corrected + outer, times sooner"], lines)
+    return table(["clock", "baseline", "corrected + outer, times faster"], lines)
 
 
 def tau_table() -> str:
-    """The fixed tau that was best in hindsight by problem and D/Y, and how much sooner an outer step in flight came."""
+    """The fixed tau that was best in hindsight by problem and D/Y, and how much faster an outer step in flight came."""
     found: dict[str, dict[str, str]] = {}
     for target in ("0.5", "0.125"):
         for row in _rows(target, FIXED):

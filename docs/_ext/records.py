@@ -17,7 +17,7 @@ from ratedist.interfaces.exit_status import STATUSES
 DATA = Path(__file__).parent.parent / "data"
 Record = dict[str, Any]
 COMPARISONS = "quick_comparisons.jsonl"
-RATES = (0.6, 1.0, 2.0, 4.0)  # bits a coordinate shown of those recorded
+RATES = (0.6, 1.0, 2.0, 4.0)  # bits per coordinate shown of those recorded
 
 
 @lru_cache
@@ -46,7 +46,7 @@ def with_provenance(name: str, text: str) -> str:
 
 # -- operators --------------------------------------------------------------------------------------------------
 MEASURED = {
-    "bits a coordinate": "bits_per_coordinate",
+    "bits per coordinate": "bits_per_coordinate",
     "squared error / norm": "nmse",
     "limit, bits": "limit_bits_per_coordinate",
     "gap, bits": "gap_bits_per_coordinate",

@@ -87,7 +87,7 @@ def two_shots_table() -> str:
         for row in _recorded(SHOTS, "speed_up")
         if row["method"] != "whole"
     ]
-    return _shown(SHOTS, ["what", "method", "median, ms", "bits a coordinate", "times sooner"], lines)
+    return _shown(SHOTS, ["what", "method", "median, ms", "bits per coordinate", "times faster"], lines)
 
 
 def checks_table() -> str:

@@ -142,7 +142,7 @@ def missed(record: dict[str, Any]) -> dict[str, str]:
 
 
 def limit_bits(operator: Operator, d: int, nmse: float) -> float | None:
-    """Bits a coordinate that the class needs at this distortion; None without a claim or distortion."""
+    """Bits per coordinate that the class needs at this distortion; None without a claim or distortion."""
     claim = operator.claim(d)
     if not nmse > 0 or not isinstance(claim, Unbiased | Contractive):
         return None

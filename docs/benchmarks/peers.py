@@ -30,7 +30,7 @@ def scaled_sign() -> Peer:
 
 
 def unpacked_qsgd(levels: int = 127, bucket: int = 128) -> Peer:
-    """Signed levels as int8 and a norm for each bucket: 8.25 bits a coordinate at 127 levels in buckets of 128."""
+    """Signed levels as int8 and a norm for each bucket: 8.25 bits per coordinate at 127 levels in buckets of 128."""
 
     def encode(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         rows = torch.nn.functional.pad(x, (0, -x.numel() % bucket)).view(-1, bucket)

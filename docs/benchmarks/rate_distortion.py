@@ -87,7 +87,7 @@ def gradients() -> Iterator[tuple[str, np.ndarray]]:
 
 
 # -- operators ---------------------------------------------------------------------------------------------------
-Point = tuple[float, float]  # bits a coordinate, NMSE
+Point = tuple[float, float]  # bits per coordinate, NMSE
 
 
 def measured(operator: Operator, x: np.ndarray) -> Point:
@@ -246,7 +246,7 @@ def draw(path: str) -> None:
         for operator in dict.fromkeys(r["operator"] for r in rows):
             own = sorted((r["bits"], r["nmse"]) for r in rows if (r["source"], r["operator"]) == (source, operator))
             axis.semilogy(*zip(*own, strict=True), ".-", label=operator) if own else None
-        axis.set(title=source, xlabel="bits a coordinate", ylabel="NMSE")
+        axis.set(title=source, xlabel="bits per coordinate", ylabel="NMSE")
     axes.flat[0].legend(fontsize=6)
     figure.tight_layout()
     figure.savefig(path, dpi=120)

@@ -30,13 +30,13 @@ OMEGA = 0.1  # of the same code at every m
 
 
 def sent(omega: float, d: int) -> float:
-    """Bits a coordinate that TCDQ takes for one Gaussian vector of length d."""
+    """Bits per coordinate that TCDQ takes for one Gaussian vector of length d."""
     x = torch.randn(d, generator=torch.Generator().manual_seed(SEED))
     return TCDQ(omega).encode(x, key=Key(SEED)).bits / d
 
 
 def omega_at(bits: float, d: int) -> float:
-    """The constant at which TCDQ takes that many bits a coordinate, by bisection in its logarithm."""
+    """The constant at which TCDQ takes that many bits per coordinate, by bisection in its logarithm."""
     low, high = 1e-6, 1e4
     for _ in range(30):
         middle = (low * high) ** 0.5

@@ -108,7 +108,7 @@ def library(x: np.ndarray, operator: TCDQ) -> dict[str, Callable[[], object]]:
 
 # -- gaps --------------------------------------------------------------------------------------------------------
 def gap(operator: TCDQ, d: int, together: int = 4_000_000) -> tuple[float, float]:
-    """Bits a coordinate above the limit at the measured error, and its standard error, from Gaussian vectors.
+    """Bits per coordinate above the limit at the measured error, and its standard error, from Gaussian vectors.
 
     Vectors and keys are none that the codes were chosen with.
     """

@@ -40,12 +40,12 @@ def draw() -> Any:
             color=PALETTE[i],
             label=f"alpha = {alpha}",
         )
-    left.set(xscale="log", xlabel="d", ylabel="-log2 P(alpha, d) / d", title="bits a coordinate of one cap")
+    left.set(xscale="log", xlabel="d", ylabel="-log2 P(alpha, d) / d", title="bits per coordinate of one cap")
     right.set(
         xscale="log",
         yscale="log",
         xlabel="d",
-        ylabel="bits a coordinate",
+        ylabel="bits per coordinate",
         title="upper minus lower limit, fixed length",
     )
     for ax in (left, right):

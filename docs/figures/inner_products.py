@@ -26,7 +26,7 @@ def rows() -> list[tuple[Operator, dict[str, Any]]]:
 
 
 def excess(omega: Any, bits: Any) -> Any:
-    """Bits a coordinate beyond those that the limit asks for at this error."""
+    """Bits per coordinate beyond those that the limit asks for at this error."""
     return bits - np.log2(1 + 1 / np.asarray(omega)) / 2
 
 
@@ -57,8 +57,8 @@ def draw() -> Any:
         style = {"color": PALETTE[i], "linestyle": "none", "label": f"{name}, measured, d = 256"}
         left.plot(b, omega, MARKS[i], **style)
         right.plot(b, excess(omega, b), MARKS[i], **style)
-    left.set(yscale="log", xlabel="bits a coordinate, norms not counted", ylabel="omega_ip")
-    right.set(xlabel="bits a coordinate, norms not counted", ylabel="bits above the limit", ylim=(0, None))
+    left.set(yscale="log", xlabel="bits per coordinate, norms not counted", ylabel="omega_ip")
+    right.set(xlabel="bits per coordinate, norms not counted", ylabel="bits above the limit", ylim=(0, None))
     for ax in (left, right):
         ax.set_xticks(grid)
         ax.grid(alpha=0.3)

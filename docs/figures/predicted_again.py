@@ -1,4 +1,4 @@
-"""The same for problems that were held out anew (nothing published to reproduce)."""
+"""The same for problems that were held out later (nothing published to reproduce)."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def draw(kind: str, quantity: str) -> Any:
                 style = LINES[i % len(LINES)] + MARKS[i % len(MARKS)]
                 name = operator.replace("_", " ")
                 ax.plot(*zip(*points, strict=True), style, color=PALETTE[i], markersize=4, linewidth=1, label=name)
-        ax.set(title=source, xlabel="bits a coordinate", ylabel=LABELS[quantity])
+        ax.set(title=source, xlabel="bits per coordinate", ylabel=LABELS[quantity])
         if quantity == "nmse":
             ax.set(yscale="log")
         ax.grid(alpha=0.3)
@@ -88,7 +88,7 @@ def figures() -> list[Figure]:
         ),
         Figure(
             partial(draw, "synthetic", "gap"),
-            f"The same, as bits a coordinate above the limit. {common}",
+            f"The same, as bits per coordinate above the limit. {common}",
             provenance(RECORD),
         ),
         Figure(

@@ -59,7 +59,7 @@ def draw() -> Any:
     left.plot(grid, whole, LINES[0], color=PALETTE[0], label="its bound, worst case")
     limit = [gaussian_bits(alpha=nu, d=d) / d for nu in grid]
     left.plot(grid, limit, LINES[1], color=PALETTE[6], label="limit of any operator")
-    left.set(xscale="log", xlabel="nu, the largest squared error / squared norm", ylabel="bits a coordinate")
+    left.set(xscale="log", xlabel="nu, the largest squared error / squared norm", ylabel="bits per coordinate")
     pairs = measured(RandomisedSparseDithering)
     right.plot(
         [w for w, _ in pairs],
@@ -73,7 +73,7 @@ def draw() -> Any:
     right.plot(grid, mean, LINES[0], color=PALETTE[2], label="its bound, expected")
     limit = [gaussian_unbiased_bits(omega=w, d=d) / d for w in grid]
     right.plot(grid, limit, LINES[1], color=PALETTE[6], label="limit of any unbiased operator")
-    right.set(xscale="log", yscale="log", xlabel="omega", ylabel="bits a coordinate")
+    right.set(xscale="log", yscale="log", xlabel="omega", ylabel="bits per coordinate")
     for ax in (left, right):
         ax.legend()
         ax.grid(alpha=0.3)

@@ -1,4 +1,4 @@
-"""How much sooner local steps come to a loss, every schedule at its own tuned rate (after Wang and Joshi 2018)."""
+"""How much faster local steps reach a loss, every schedule at its own tuned rate (after Wang and Joshi 2018)."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ class TrainingRun:
 
     @property
     def chooses(self) -> bool:
-        """Whether the operator is chosen anew in every round."""
+        """Whether every round chooses the operator."""
         return self.operator == "auto" or isinstance(self.operator, Ladder)
 
     def eta(self, k: int) -> float:

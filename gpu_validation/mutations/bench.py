@@ -108,7 +108,7 @@ class Bench:
         return Planned.training(cells, cell.operator, cell.tau, self.m)
 
     def cell(self, operator: Operator, tau: int) -> Cell:
-        """Return on the workload of known law."""
+        """Return the cell of the workload of known law."""
         return Cell(self.known, operator, tau, self.steps, self.seeds)
 
     @property

@@ -31,7 +31,7 @@ def numbers(values: tuple[float, ...], factor: float) -> tuple[float, ...]:
 
 @contextmanager
 def patched(module: Any, name: str, factor: float) -> Iterator[None]:
-    """Return a module's bound or function gives its value times a factor."""
+    """Multiply the value of a module's bound or function by a factor inside this context."""
     honest = getattr(module, name)
     wrong: Bound | Callable[..., Any]
     if isinstance(honest, Bound):

@@ -94,7 +94,7 @@ def source(samples: int, held_out: int) -> Source:
 
 
 def tracks(*, gpu: bool) -> tuple[tuple[str, Track], ...]:
-    """Return on a GPU the published networks at batch 128; on a CPU one that it can train."""
+    """Return the published networks at batch 128 for a GPU, or one that a CPU can train."""
     if not gpu:
         small = ResNet20(source=source(500, 300), batch=16, eta=0.05)
         return (("resnet20", Track(small, 4.0, 1000.0, ((150, 0.1),), interval=60.0, pieces=10)),)

@@ -149,7 +149,7 @@ def flush(out, state):
 
 @jit
 def peek(padded, position):
-    """Return at least 57 bits from bit ``position``, at the top of a uint64; ``padded`` ends with 8 spare bytes.
+    """Return 57 bits or more from bit ``position``, at the top of a uint64; ``padded`` ends with 8 spare bytes.
 
     Parameters
     ----------

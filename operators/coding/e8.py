@@ -16,7 +16,7 @@ from .e8_points import BLOCKS, STARTS, SUMS, candidates, dithers, errors, single
 from .high_product import quotient, reciprocal
 
 DECISIONS = np.int64(9)  # of a block; with a type, unlike a literal, so that loops over it are compiled once
-COSET, ALONE = np.int64(0), np.int64(1)  # the first decision, and one of anything; likewise
+COSET, ALONE = np.int64(0), np.int64(1)  # contexts: the first decision, and one without neighbours
 
 
 @jit
@@ -178,7 +178,7 @@ def _get(words, end, plan, blocks, first, low_bits, counts, inverses, gain, away
 
     The decisions of a block begin with number ``first``: 0, or that of the last coordinate alone.  The loop repeats
     ``range_coder.consume`` in place, for the reason given in ``_put``, and leaves out ``low``, which the stream knows.
-    Symbols 0, 1, 2 are told apart by arithmetic, and both rows of a decision are there before the parity is.
+    Symbols 0, 1, 2 are distinguished by arithmetic, and both rows of a decision are there before the parity is.
     """
     code, width, _, position = state
     for b in range(blocks):

@@ -12,7 +12,7 @@ PIECE = 1 << 16  # numbers that are worked on together, in the cache; a multiple
 
 
 def pieces(n: int, width: int) -> Iterator[tuple[slice, slice]]:
-    """Return for each run of ``PIECE`` numbers, the last one may be shorter, which they are and which bytes they fill.
+    """Yield the numbers and the bytes of each run of ``PIECE`` numbers; the last run may be shorter.
 
     Parameters
     ----------

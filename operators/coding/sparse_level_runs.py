@@ -39,7 +39,7 @@ def write(scale: float, levels: Callable[[], Iterator[np.ndarray]], d: int, base
     scale : float
         A positive binary32 number.
     levels : callable
-        Returns them anew: int32 arrays, all but the last of an even length; called twice.
+        Returns a new iterator at each of two calls: int32 arrays, all but the last of an even length.
     d : int
         Number of coordinates.
     base : int

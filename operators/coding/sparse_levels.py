@@ -207,7 +207,7 @@ def ends_bits(d: int, base: int) -> int:
 
 
 def per_coordinate(cost: Callable[[float], float], budget: float) -> float:
-    """Return min over t of log2(1 + 2^(1 + M(t))) + t * budget, the worst of H(q) + q + unary bits a coordinate.
+    """Return min over t of log2(1 + 2^(1 + M(t))) + t * budget, the worst of H(q) + q + unary bits per coordinate.
 
     cost(t) = M(t) = max_n (n - t e(n)) where e(n) is the energy, in squared steps, that level n >= 1 needs at least;
 

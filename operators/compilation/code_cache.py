@@ -31,7 +31,7 @@ class CodeCache(_Cache):
     """Load the code of a loop from the first folder that has it, and keep what had to be compiled.
 
     A file begins with the digest of what the code was made from and that of the rest: a stale or a damaged file is
-    compiled anew and overwritten.
+    compiled again and overwritten.
 
     Parameters
     ----------

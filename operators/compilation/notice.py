@@ -49,7 +49,7 @@ class Notice(event.Listener):
 
 
 def sentence() -> str:
-    """Return what the user is told: where the code will be, or why there is no such place."""
+    """Return the notice to the user: where the code will be, or why there is no such place."""
     folder = writable_folder()
     if folder is not None:
         return (
@@ -58,6 +58,6 @@ def sentence() -> str:
         )
     places = " nor ".join(str(folder) for folder in folders())
     return (
-        f"compiling loops for this processor, in every process anew: neither {places} can be written; "
+        f"compiling loops for this processor, again in every process: neither {places} can be written; "
         "set NUMBA_CACHE_DIR to a folder that can"
     )

@@ -39,7 +39,7 @@ def stamp(function: Callable[..., Any], options: dict[str, Any]) -> bytes:
 
 
 def _parts(value: Any, module: str, seen: set[int]) -> Iterator[str]:
-    """All that matters of a value, as texts; ``seen`` has the functions, classes and modules already told."""
+    """All that matters of a value, as texts; ``seen`` has the functions, classes and modules already listed."""
     top = module.partition(".")[0]
     if isinstance(value, Dispatcher):
         yield repr(sorted(value.targetoptions.items()))

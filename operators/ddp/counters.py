@@ -64,7 +64,7 @@ class Counters:
         Parameters
         ----------
         attempt : Gather or Scatter
-            Which one.
+            The refused exchange.
         """
         self.payload_bytes += attempt.payload_bytes
         self.predicted_bytes += attempt.refused_bytes

@@ -81,13 +81,13 @@ def _bytes(bits: int) -> int:
     return (bits + 7) // 8
 
 
-class Undeclared(ValueError):  # noqa: N818  it is told on
+class Undeclared(ValueError):  # noqa: N818  ranks receive it
     """A rank's messages are not as long as all knew beforehand; every rank raises it, and nothing was taken.
 
     Parameters
     ----------
     rank : int
-        Which one.
+        The rank.
     """
 
     def __init__(self, rank: int) -> None:

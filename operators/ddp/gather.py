@@ -2,7 +2,7 @@
 
 Both steps are collectives that run in the background, so a caller may compute meanwhile; they are one where all ranks
 know the lengths beforehand.  A rank that has no
-message to give says so in the place of its length: then every rank learns of it, and none waits for ever.
+message to give says so in the place of its length: then every rank learns of it, and none waits without end.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ HEADER_BYTES = GATHER_HEADER_BYTES  # the message's length in bits as int64, or 
 T = TypeVar("T")
 
 
-class Refusal(RuntimeError):  # noqa: N818  a name users are told to catch
+class Refusal(RuntimeError):  # noqa: N818  the documented name to catch
     """A rank had no message to give.
 
     Parameters
     ----------
     rank : int
-        Which one, counted in its group.
+        The rank in its group.
     reason : int
         The number that it gave.
     """

@@ -55,7 +55,7 @@ class StatesByParameter:
         return dict(self._states)
 
     def put_back(self, states: Mapping[str, State]) -> None:
-        """Return to the states that ``kept`` gave."""
+        """Restore the states that ``kept`` gave."""
         self._states = dict(states)
 
     def to_dict(self) -> dict[str, dict[str, torch.Tensor]]:

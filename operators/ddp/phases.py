@@ -32,14 +32,14 @@ Sent = TypeVar("Sent", Gather, Scatter)
 
 
 class RankFailed(ValueError):  # noqa: N818  on all ranks, most of which have not
-    """What all ranks of a group have heard: a rank could not go on.
+    """Failure that all ranks of a group know: a rank could not continue.
 
     Parameters
     ----------
     words : str
         The sentence.
     rank : int
-        Which one, counted in the group.
+        The rank in the group.
     stage : int
         ``COMPRESS``, ``MERGE`` or ``READ``.
     """

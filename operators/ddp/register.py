@@ -116,7 +116,7 @@ def register(
     A message that is not as long as its operator declares exactly costs one attempt more: all ranks of the exchange
     hear of it, lengths travel first from then on, and the bytes of the attempt are counted; a warning names the rank.
 
-    What cannot be compressed or merged is told to all ranks.  A mean that a rank cannot decode at the end is not: that
+    All ranks are notified of what cannot be compressed or merged, but not of a mean that a rank cannot decode: that
     would take one collective more a bucket.  If its sender has damaged it, every rank that gets it raises, with nodes
     every rank at all.  If it was damaged on its way to one rank, that rank raises, with nodes all of its node; when
     these have ended, the others' next exchange fails, at the latest after the time-out of the group.

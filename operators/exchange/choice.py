@@ -88,7 +88,7 @@ def choose(
     Notes
     -----
     It goes by the sizes that the operators declare, so that all ranks choose alike before anything is encoded; one that
-    declares none counts as 1 bit a coordinate.
+    declares none counts as 1 bit per coordinate.
     """
     check(exchange)
     sizes, second = lengths(d, m), second or first

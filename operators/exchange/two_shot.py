@@ -3,7 +3,7 @@
 Rank i cuts its vector into m shards and sends C1 of shard j to rank j, the owner of shard j.  The owner decodes the m
 messages, takes their mean in rank order in float64 and sends C2 of it to all.  Every rank, the owner too, uses what C2
 decodes to; so all ranks end with the same bits.  What the operators claim, they claim for vectors as long as a shard.
-A rank sends (1 - 1/m)(b1 + b2) bits a coordinate, and the error of the mean is ``bounds.theorems.two_shot_error``.
+A rank sends (1 - 1/m)(b1 + b2) bits per coordinate, and the error of the mean is ``bounds.theorems.two_shot_error``.
 Error feedback needs a memory at both ends: the worker's of C1 and the owner's of C2.
 What is decoded, summed and encoded stays on the device on which the messages lie.
 """

@@ -44,7 +44,7 @@ class Own(DeviceOperator):
         ``x -> x_hat``, or ``x -> (payload, x_hat)``, of a 1-d float32 tensor or array; or a communication hook of
         torch, ``hook(state, bucket)``; or what else ``operators.laws.adapt`` takes.
     stated_bits : float or callable or None, optional
-        Bits a coordinate; or a function of d, the bits of a message of d coordinates; by default the function's own
+        Bits per coordinate; or a function of d, the bits of a message of d coordinates; by default the function's own
         attribute ``bits``, and without one the length of the payload that it returns.
     claim_of : Claim or callable or None, optional
         What it promises, or a function of d; by default its attribute ``claim``, else nothing.
@@ -108,8 +108,8 @@ class Own(DeviceOperator):
         stated = self._stated(x.numel())
         if stated is None and payload is None:
             raise ValueError(
-                f"{self.label} does not say how many bits it sends: set {self.label}.bits to bits a coordinate, or let "
-                "it return (payload, x_hat)"
+                f"{self.label} does not say how many bits it sends: set {self.label}.bits to bits per coordinate, or "
+                "let it return (payload, x_hat)"
             )
         spent = 8 * _bytes(payload) if stated is None else stated
         carried = decoded.to(x.device).contiguous().view(torch.uint8)
@@ -202,7 +202,7 @@ def own(
         ``x -> x_hat``, or ``x -> (payload, x_hat)``, of a 1-d float32 tensor or array; or a communication hook of
         torch, ``hook(state, bucket)``; or a pair (compress, decompress).
     bits : float or callable or None, optional
-        Bits a coordinate; or a function of d, the bits of a message of d coordinates; by default the function's own
+        Bits per coordinate; or a function of d, the bits of a message of d coordinates; by default the function's own
         attribute ``bits``, and without one the length of the payload that it returns.
     claim : Claim or callable or None, optional
         What it promises, or a function of d; by default its attribute ``claim``, else nothing.

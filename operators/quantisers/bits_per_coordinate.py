@@ -1,10 +1,10 @@
-"""The check that all operators of so many bits a coordinate share."""
+"""The check that all operators of a fixed number of bits per coordinate share."""
 
 from __future__ import annotations
 
 
 def require_bits_per_coordinate(bits_per_coordinate: int, most: int) -> None:
-    """Refuse what is no number of bits a coordinate.
+    """Refuse an invalid number of bits per coordinate.
 
     Parameters
     ----------

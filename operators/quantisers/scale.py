@@ -40,7 +40,7 @@ def absolute_sum(x):
 
 
 def tops_and_sums(x: np.ndarray, *, squares: bool) -> np.ndarray:
-    """Return of each tile of 4096 coordinates the largest magnitude and the sum: float64, shape (ceil(n/4096), 2).
+    """Return the largest magnitude and the sum of each tile of 4096 coordinates: float64, shape (ceil(n/4096), 2).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Signs of random projections, decoded without bias: one bit a coordinate (QJL: Zandieh et al. 2024).
+"""Signs of random projections, decoded without bias: one bit per coordinate (QJL: Zandieh et al. 2024).
 
 Up to ``QUANTISER_LIMIT`` coordinates the projections are the d rows of a matrix S of independent standard normal
 numbers. Of one row, <q, s> sign(<s, r>) has the mean sqrt(2/pi) ``<q, r>/|r|``, so sqrt(pi/2)/d S^T sign(S r) has the

@@ -55,7 +55,7 @@ class SummedPowerSGD(Summed):
         LowRank(self.rank, self.shape)
 
     def init(self, d: int) -> State:
-        """Return the state at the start: nothing is owed, and no direction is known."""
+        """Return the state at the start: a residual of zero, and no direction."""
         return PowerSGD(self.rank, self.shape).init(d)
 
     def rounds(self, state: State, x: np.ndarray, *, key: Key, m: int, member: bool) -> Rounds:
@@ -98,7 +98,7 @@ class SummedPowerSGD(Summed):
         return left, (operator.bits(d).exact or 0) - left
 
     def claim_mean(self, d: int, m: int) -> NoClaim:
-        """Return that a warm start has no constant."""
+        """Return ``NoClaim``: a warm start has no constant."""
         return NoClaim("a warm start contracts nothing by itself, see PowerSGD")
 
     @classmethod

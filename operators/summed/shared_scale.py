@@ -43,7 +43,7 @@ class SharedScale(Summed):
     the sum's magnitude is below A/h + m = 2^(k-1).  One rounding has variance f (1 - f) h^2 <= h^2/4, f the fractional
     part of x_i/h; they are independent, and A^2 <= m^2 S in a block, whence ``E|y - xbar|^2 <= n m S/(4 (2^(k-1) -
     m)^2)`` with n the length of a block (``bounds.theorems.shared_scale_error`` at the peak ratio of the vectors).
-    ``square_error`` is the exact value.  32 bits a block and k bits a coordinate are summed.
+    ``square_error`` is the exact value.  32 bits per block and k bits per coordinate are summed.
     """
 
     word_bits: int = 8

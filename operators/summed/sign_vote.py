@@ -38,7 +38,7 @@ class SignVote(Summed):
         return (m.bit_length() * d,)
 
     def claim_mean(self, d: int, m: int) -> NoClaim:
-        """Return that a sign has no length."""
+        """Return ``NoClaim``: signs carry no length."""
         return NoClaim("signs say nothing about lengths")
 
     @classmethod

@@ -29,7 +29,7 @@ def in_segments(pieces: Iterator[np.ndarray], plan: Plan) -> Iterator[tuple[slic
     Parameters
     ----------
     pieces : iterator of ndarray
-        What to cut anew.
+        The runs to cut into segments.
     plan : Plan
         Whose segments are meant.
 

@@ -64,7 +64,7 @@ def _put_short(state, out, position, start, frequency, precision):
 
 @jit(inline="always")
 def _put_long(state, out, position, start, frequency, reciprocal):
-    """Return without a branch: the word is always stored, and kept only if the state is too large."""
+    """Store one word without a branch: it is always written, and kept only if the state is too large."""
     f = np.uint64(frequency)
     out[position - 1] = np.uint16(state)
     full = np.int64(state >= f << np.uint64(32 - LONG_P))

@@ -29,7 +29,7 @@ def _take_short(state, words, position, width):
 
 @jit(inline="always")
 def _refill(state, words, position):
-    """Return without a branch: the next word is always read, and used only if the state is too small."""
+    """Read one word without a branch: it is used only if the state is too small."""
     short = np.uint64(state < LONG_BASE)
     state = (state << (short << np.uint64(4))) | (np.uint64(words[np.uint64(position)]) & (np.uint64(0) - short))
     return state, position + np.int64(short)

@@ -114,8 +114,9 @@ def _group(model: Model, group: int, form: Format) -> np.ndarray:
 
 
 def lookup(tables: Tables) -> np.ndarray:
-    """Return by group, bin and low 12 bits of the state: index ``|`` (slot - start) ``<< 8 |`` frequency << 20,
-    flat uint32.
+    """Return a flat uint32 table by group, bin and low 12 bits of the state.
+
+    An entry is index ``|`` (slot - start) ``<< 8 |`` frequency << 20.
     """
     parts = [np.tile(np.arange(2 * k + 1), tables.form.bins) for k in tables.widest]
     index, frequency = np.concatenate(parts).astype(np.uint32), tables.frequency

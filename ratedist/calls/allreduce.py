@@ -142,7 +142,7 @@ class AllReduce(Answered):
 
     @property
     def is_vacuous(self) -> bool:
-        """Return whether the error is at least 1, the error of an answer of zeros, which needs no message."""
+        """Whether the error is at least 1, the error of an answer of zeros, which needs no message."""
         return self.nmse is not None and self.nmse >= 1
 
     @property
@@ -152,7 +152,7 @@ class AllReduce(Answered):
 
     @property
     def gap_bits(self) -> float | None:
-        """Bits a coordinate that are received above the limit."""
+        """Bits per coordinate that are received above the limit."""
         return None if self.limit_bits is None else self.received_bits / self.d - self.limit_bits
 
     def to_dict(self) -> dict[str, Any]:

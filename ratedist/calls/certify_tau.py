@@ -44,7 +44,7 @@ class CertifiedTau(Answered):
         What the values are.
     missing : tuple of dict, optional
         For every value that is None its "tau", its name as "value", and as "why" the condition that fails, with its
-        value; likewise for every value that says nothing, because the start is as good.
+        value.  The same for every value that says nothing, because the start is as good.
     assumed : tuple of str, optional
         What the caller did not state, with the values that were taken.
     """

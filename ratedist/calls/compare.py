@@ -61,7 +61,7 @@ class Compared:
     family : str
         What was asked for; the points of one family are one curve.
     asked : float or None, bits
-        Bits a coordinate that were asked for; None where the compressor has no choice.
+        Bits per coordinate that were asked for; None where the compressor has no choice.
     measured : Measured or None
         What it spent and did; None where it cannot send so few or so many bits.
     source_gap : float or None, bits
@@ -285,7 +285,7 @@ def compare(
     x
         Float array or tensor, not all zero.
     bits : float or sequence of float or None, optional
-        Bits a coordinate, everything counted; None sends each family's default.
+        Bits per coordinate, everything counted; None sends each family's default.
     draws : int, optional
         Number of messages, >= 1.
     seed : int, optional
@@ -386,7 +386,7 @@ def require_writable(path: str | Path) -> Path:
 def _rate(bits: Any) -> float:
     if isinstance(bits, bool) or not isinstance(bits, int | float) or not 0 < bits < math.inf:
         remedy = "give the bits of one coordinate, such as bits=1.5"
-        raise refusal("bits", "0 < bits a coordinate, finite", bits, remedy=remedy)
+        raise refusal("bits", "0 < bits per coordinate, finite", bits, remedy=remedy)
     return float(bits)
 
 
@@ -513,7 +513,7 @@ def _run(
     file : str
         A .npy array, or a .npz, .pt or .safetensors file of tensors.
     bits : array_like, bits, optional
-        Bits a coordinate, everything counted.
+        Bits per coordinate, everything counted.
     against : sequence of str or None, optional
         Families to compare with; tcdq, eden, qsgd and topk unless given.
     source : bool, optional

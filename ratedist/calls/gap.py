@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def gap(op: Compressor, x: Vector, *, draws: int = DRAWS, seed: int = 0) -> Quantity:
-    """Return bits a coordinate that an operator spends on x above the limit of its class at the error it makes there.
+    """Return the bits per coordinate by which an operator exceeds the limit of its class at its error on x.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def gap(op: Compressor, x: Vector, *, draws: int = DRAWS, seed: int = 0) -> Quan
         raise ValueError(f"x has no gap, for no claim holds for it: {result.limit_of}; rescale x")
     if result.gap is None or result.gap_range is None:
         raise ValueError(
-            f"{result.operator} makes no error on x, so it has no gap: compare its {result.bits:g} bits a coordinate"
+            f"{result.operator} makes no error on x, so it has no gap: compare its {result.bits:g} bits per coordinate"
         )
     unbiased = result.limit_of.startswith("unbiased")
     state = partial(_statement, finite_vector(x).copy(), result, unbiased=unbiased, draws=draws, seed=seed)
@@ -63,7 +63,7 @@ def _statement(x: Vector, result: Measured, *, unbiased: bool, draws: int, seed:
     rival = _compared(x, result, draws=draws, seed=seed)
     theorem = unbiased_bits if unbiased else contractive_bits
     return Statement(
-        quantity=f"bits a coordinate of {result.operator} above the limit: {result.limit_of}",
+        quantity=f"bits per coordinate of {result.operator} above the limit: {result.limit_of}",
         unit="bit",
         side="estimate",
         theorem=theorem.name,
@@ -100,7 +100,7 @@ def _compared(x: Vector, found: Measured, *, draws: int, seed: int) -> Measured 
 def _gap_advice(found: Measured, rival: Measured | None) -> str:
     if found.gap is not None and found.gap < 0:
         return "Below the limit of the longest message: x has structure that this operator uses"
-    text = f"It sends {found.bits:.4g} bits a coordinate where {found.limit or 0:.4g} are the limit"
+    text = f"It sends {found.bits:.4g} bits per coordinate where {found.limit or 0:.4g} are the limit"
     if rival is None:
         return text
     return f"{text}; on this x {rival.operator} sends {rival.gap:.3g} more than the limit of unbiased operators"

@@ -48,7 +48,7 @@ class Measured:
     nmse : float
         ``|C(x) - x|^2/|x|^2``.
     limit : float or None
-        Bits a coordinate that the class needs at that error; None without error, or without one but for a factor.
+        Bits per coordinate that the class needs at that error; None without error, or without one but for a factor.
     gap : float or None
         Bits above the limit at that error; None without error.
     gap_range : tuple of float or None
@@ -177,7 +177,7 @@ def finite_vector(x: Vector) -> np.ndarray:
 
 
 def octave(bits: float) -> int:
-    """Return to which power of two bits per coordinate are rounded up: those of one octave are compared.
+    """Return the power of two to which bits per coordinate are rounded up: those of one octave are compared.
 
     Parameters
     ----------

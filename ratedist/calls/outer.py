@@ -1,4 +1,4 @@
-"""Which outer steps a round can bear: the stable region, the best rate and momentum, noise, libraries' choices."""
+"""Which outer steps are stable: the stable region, the best rate and momentum, noise, libraries' choices."""
 
 from __future__ import annotations
 
@@ -363,7 +363,7 @@ CONTROLS = {
 }
 CALL = Call(
     name="outer",
-    summary="which outer rate and momentum a round of local steps can bear",
+    summary="which outer rate and momentum are stable after a round of local steps",
     place=6,
     function=outer,
     command=Command(

@@ -23,7 +23,7 @@ from ..records import Quantities, Quantity, Statement
 from .arguments import ABSENT, Sought
 from .call import Call, Command, Route
 
-MOST_RATE = 480  # bits a coordinate; beyond, the distortion underflows binary64
+MOST_RATE = 480  # bits per coordinate; beyond, the distortion underflows binary64
 
 
 @overload

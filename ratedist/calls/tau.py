@@ -186,7 +186,7 @@ def _third_order(hessian_lipschitz: Any, kurtosis: Any) -> dict[str, str]:
 
 
 def _late(cluster: Cluster, tau: int, given: Mapping[str, str]) -> str:
-    """Return that not one round of so many steps ends in the budget; empty if one does."""
+    """Return the sentence that no round of so many steps ends in the budget; empty if one does."""
     round_s = Fraction(cluster.step_seconds_value(tau, real("bits", given["bits"]))[0]) * tau
     time_s = Fraction(given["time_s"])
     if count_rounds(time_s, round_s) >= 1:

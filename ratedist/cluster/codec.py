@@ -116,7 +116,7 @@ Codecs = Codec | Literal["free", "measured"] | Mapping[str, Number | Codec | Map
 
 
 def checked_codecs(given: Any) -> Codec | dict[str, Codec] | None:
-    """Return what a plan was told about codecs: one for all, some by specification, or None (all are measured).
+    """Return the codec times given to a plan: one for all, some by specification, or None (all are measured).
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def measure_codec(
     device : str, optional
         "cpu" or "cuda".
     x : tensor or None, optional
-        float32, shape (d,), on the device: what is coded instead, anew at every call of this.
+        float32, shape (d,), on the device: the vector to code instead, new at every call.
     seconds_of : callable or None, optional
         With x: from a call of the codec to its seconds, such as those of ranks that make it at once.
 

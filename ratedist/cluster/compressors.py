@@ -124,7 +124,7 @@ def class_limit(claim: Any, d: int) -> float | None:
 
 
 def limit_rate(nmse: float, *, unbiased: bool) -> float:
-    """Return the bits a coordinate below which no operator of the class has this error in its longest message.
+    """Return the bits per coordinate below which no operator of the class has this error in its longest message.
 
     Parameters
     ----------

@@ -200,7 +200,7 @@ def node_fields(given: Mapping[str, Any], *, bit_per_s: float, latency_s: float)
 
 
 def shape_of(workers: Any, nodes: Any, gpus_per_node: Any) -> tuple[int, int, int]:
-    """Return workers, nodes and workers of a node, of which one may be left open.
+    """Return workers, nodes and workers of a node; one of them may be None.
 
     Parameters
     ----------

@@ -80,7 +80,7 @@ class _Parser(OneLineParser):
         self.register("action", "store", _Once)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Read the options anew."""
+        """Read the options again."""
         self.given = set()
         return super().parse_known_args(args, namespace)
 

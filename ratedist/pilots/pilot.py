@@ -129,7 +129,7 @@ def _tuples(stated: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Pilot(Answered):
-    """What some steps of a training run told; all raw numbers, from which the estimates are made.
+    """Measurements of some steps of a training run; all raw numbers, from which the estimates are made.
 
     Parameters
     ----------
@@ -397,7 +397,7 @@ class Pilot(Answered):
         Notes
         -----
         The same learning rate on both sides; synchronous training sends its gradient during the backward pass where
-        that is sooner.  ``docs/concepts/prediction.md`` derives the model; what it leaves out is said in ``unknown``,
+        that is faster.  ``docs/concepts/prediction.md`` derives the model; what it leaves out is said in ``unknown``,
         and no interval covers it.
         """
         rhythm = rhythm_of(tau=tau, overlap=overlap, parts=parts, in_flight=in_flight, buckets=buckets)
@@ -420,7 +420,7 @@ class Pilot(Answered):
             Synchronous steps to the loss.
         baseline : Rhythm or None, optional
             When synchronous training averages; None: waiting, or in DistributedDataParallel's buckets during the
-            backward pass where that is sooner.
+            backward pass if that is faster.
 
         Raises
         ------
@@ -542,7 +542,7 @@ class Pilot(Answered):
         return f"estimates on batches, no bounds: Hessian {Q:.3g}-Lipschitz{noise}"
 
     def to_frame(self) -> DataFrame:
-        """Return one row an operator and gradient: bits a coordinate, and nmse."""
+        """Return one row an operator and gradient: bits per coordinate, and nmse."""
         return frame(
             [
                 {"operator": trial.operator, "moment": moment, "bits": bits, "nmse": nmse}

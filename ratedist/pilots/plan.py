@@ -57,7 +57,7 @@ class PilotChoice:
     relative_cost : float, optional
         Its ``ranked_by`` over the best choice's.
     distinct : bool, optional
-        Whether its interval lies above the best choice's, so that it is told apart from it.
+        Whether its interval lies above the best choice's, so that the two are distinguished.
     parts : int, optional
         Fragments of the model, sent one after the other.
     in_flight : int, optional
@@ -294,11 +294,11 @@ class PilotPlan(Ranked[PilotChoice]):
 
     @property
     def alike(self) -> tuple[PilotChoice, ...]:
-        """The other choices whose interval overlaps that of the best, so that they are not told apart from it."""
+        """The other choices whose interval overlaps that of the best, so that they are not distinguished from it."""
         return tuple(choice for choice in self.ranking[1:] if choice.feasible and not choice.distinct)
 
     def explain(self) -> str:
-        """Return in sentences: what to run, what it gains, what limits it, and what cannot be told."""
+        """Return sentences: what to run, what it gains, what limits it, and what is not known."""
         best = self.best
         sentences = [
             f"Use {best.name}: {self.cost_text(best)} that of synchronous uncompressed training",
@@ -353,7 +353,7 @@ class PilotPlan(Ranked[PilotChoice]):
             return
         others = list(dict.fromkeys(choice.operator for choice in self.alike))
         of = f"{len(self.alike)} of {sum(choice.feasible for choice in self.ranking) - 1}"
-        yield f"{of} other choices cannot be told apart from it, with {', '.join(others)}"
+        yield f"{of} other choices cannot be distinguished from it, with {', '.join(others)}"
         if self.surest != self.best:
             yield f"surest is {self.surest.name}: {self.cost_text(self.surest)}"
 
@@ -398,7 +398,7 @@ def too_short(
 
 
 def moments_needed(pilot: Pilot, cluster: Cluster, choice: PilotChoice, way: Way) -> int | None:
-    """Return after how many moments like a pilot's own the lower end of a progress is half of its limit.
+    """Return the number of moments like the pilot's after which the lower end of a progress is half its limit.
 
     Parameters
     ----------
@@ -483,7 +483,9 @@ def plan_of_pilot(
         "times are to the same fall of the loss, over those of synchronous uncompressed training on the same cluster "
         f"with the same learning rate{predictor.clock.synchronous.rhythm.in_words()}"
     )
-    apart = "all intervals are of one pilot: choices whose intervals overlap are not told apart, though some could be"
+    apart = (
+        "all intervals are of one pilot: choices whose intervals overlap are not distinguished, though some could be"
+    )
     return PilotPlan(
         ranking,
         (compared, cluster.in_words(), searched, apart, f"d = {pilot.d}"),

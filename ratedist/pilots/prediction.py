@@ -251,7 +251,7 @@ class StepSeconds:
     exchanges : mapping of (str, str) to Estimate, optional
         Seconds of whole averagings by operator and exchange, where they were timed on this cluster.
     baseline : Rhythm or None, optional
-        When synchronous training averages; None: waiting, or in DistributedDataParallel's buckets where that is sooner.
+        When synchronous training averages; None: waiting, or in DistributedDataParallel's buckets if that is faster.
     """
 
     step: Estimate
@@ -263,7 +263,7 @@ class StepSeconds:
 
     @cached_property
     def travel(self) -> Callable[[Sent | None, Way], Travel]:
-        """Return how messages of an operator travel on a way, whole."""
+        """The travel of an operator's messages, whole, on a way."""
         return cache(lambda sent, exchange: _travel_of(sent, exchange, self.d, self.cluster))
 
     def run(self, sent: Sent | None, way: Travel, rhythm: Rhythm) -> PlannedRun:
@@ -342,7 +342,7 @@ class StepSeconds:
 
     @cached_property
     def _scales(self) -> tuple[tuple[float, float], tuple[str, ...]]:
-        """Return by what the cluster's step could be shorter or longer than its law says, and what is not known."""
+        """The factors by which the cluster's step may differ from its law, and what is not known."""
         law, step = self.cluster.compute, self.step
         if not (isinstance(law, Empirical) and step.value > 0 and math.isclose(law.mean_s, step.value, rel_tol=1e-6)):
             return (1.0, 1.0), (STEPS,)
@@ -569,7 +569,7 @@ class Predictor:
 
     @cached_property
     def _tried(self) -> Callable[[Sent | None, Travel, int], tuple[Estimate, tuple[str, ...]] | None]:
-        """Return what trial rounds tell, with what the formulas say of another exchange or number of workers."""
+        """The progress of trial rounds, with the formulas for another exchange or number of workers."""
 
         def tried(sent: Sent | None, way: Travel, tau: int) -> tuple[Estimate, tuple[str, ...]] | None:
             trials, name = self.trials, "" if sent is None else sent.operator
@@ -613,7 +613,7 @@ class Predictor:
 
     @cached_property
     def _kept(self) -> Callable[[Sent | None, Travel, int], tuple[Estimate | None, tuple[str, ...]]]:
-        """Return what the messages leave of a synchronous round's progress, and what is not known of that."""
+        """The share of a synchronous round's progress that the messages leave, and what is not known of it."""
 
         def kept(sent: Sent | None, way: Travel, tau: int) -> tuple[Estimate | None, tuple[str, ...]]:
             rows, whose = self._rows(tau), self._averaging(way)

@@ -390,7 +390,7 @@ class RoundTrial:
         Of the loss on fresh batches over the steps of a trial, one row a stretch of training, one entry a moment; with
         what error feedback's residuals still owe.
     owed : tuple of tuple of float, optional
-        How much of it they owe, likewise; empty without residuals.
+        The part of ``falls`` that residuals still owe, in the same shape; empty without residuals.
     """
 
     operator: str
@@ -494,7 +494,7 @@ class RoundTrials:
         return Estimate(1 / times, Interval(low, 1 / (times - spread) if spread < times else math.inf), level)
 
     def hidden(self, operator: str, tau: int) -> int:
-        """Return in how many stretches noise hides progress, so that most of it is a prior's.
+        """Return the number of stretches in which noise hides progress, so that most of it is a prior's.
 
         Parameters
         ----------
@@ -509,7 +509,7 @@ class RoundTrials:
         return list(zip(self._row(operator, tau).falls, self._row(*SYNCHRONOUS).falls, strict=True))
 
     def lag(self, operator: str) -> float:
-        """Return after how many rounds what a residual owes arrives, over all stretches together; 0 without one.
+        """Return the mean number of rounds until a residual is sent, over all stretches; 0 without one.
 
         Parameters
         ----------

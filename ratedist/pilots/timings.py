@@ -56,7 +56,7 @@ class LinkTimings:
         if per_byte <= 0:
             raise ValueError(
                 f"sums over {self.level} took no longer for longer vectors ({per_byte:.3g} s a byte): no bandwidth can "
-                "be told; make a pilot with larger most_bytes, or give the link"
+                "be estimated; make a pilot with larger most_bytes, or give the link"
             )
         latency_s = max(fit.latency_s.value, 0.0) / hops
         return Link(8 * hops / self.ranks / per_byte, latency_s, f"measured over {self.level}, as a ring")

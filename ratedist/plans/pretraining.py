@@ -300,7 +300,7 @@ class Messages:
 
 
 def hidden_settings(messages: Messages, cluster: Cluster, tau: int) -> tuple[dict[str, Any], ...]:
-    """Return for each number of fragments the rarest need to average at which the cluster hides the exchange.
+    """Return each number of fragments' least tau at which the cluster hides the exchange.
 
     An exchange is hidden where it adds at most 1 % to a step.  A step must also take at most 1 % more than in the
     fastest rhythm with the wanted tau: averaging too often waits for the slowest worker too often.

@@ -392,7 +392,7 @@ class Choice:
     break_even_coordinates_per_s : float or None, optional
         Of the winner: how many coordinates its codec has to code in a second to lead what needs no codec.
     lead_coordinates_per_s : float or None, optional
-        Likewise to take at most .45 of the seconds of what needs no codec; None where even free codecs do not.
+        The same, to take at most 0.45 of the seconds of what needs no codec; None where even free codecs do not.
     limits : Limits or None, optional
         What limits a round, and what a faster part of the cluster would save; None where nothing is covered.
     vacuous : bool, optional

@@ -130,7 +130,7 @@ def buckets_of(d: int) -> int:
 
     Notes
     -----
-    As many as DistributedDataParallel makes unless told otherwise, of 25 MiB; two for what is shorter than that and
+    As many as DistributedDataParallel makes by default, of 25 MiB; two for what is shorter than that and
     longer than its first bucket of 1 MiB.
     """
     length = DENSE_BYTES * d

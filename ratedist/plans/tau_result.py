@@ -71,7 +71,7 @@ class TauResult(Quantity):
     sharp : int or None
         The best integer within the cap when stragglers count too, so at least as good.
     smooth : int or None
-        Of the third-order law, where ``third_derivative`` was given: smooth problems bear that many, kinked ones do
+        Of the third-order law, where ``third_derivative`` was given: smooth problems allow that many, kinked ones do
         not; else None.
     rho : float or None
         What was assumed of the curvature: every Hessian >= -rho; None if nothing.

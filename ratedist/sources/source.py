@@ -88,7 +88,7 @@ class Source(ABC):
         """
 
     def shannon_lower_bound(self, nmse: float) -> float:
-        """Return max(0, h(X) - log2(2 pi e D)/2) bits a coordinate at D = nmse E X^2; 0 where h is minus infinity.
+        """Return max(0, h(X) - log2(2 pi e D)/2) bits per coordinate at D = nmse E X^2; 0 where h is minus infinity.
 
         Parameters
         ----------

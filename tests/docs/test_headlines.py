@@ -157,7 +157,7 @@ def test_the_headline_of_averages_in_flight_is_that_of_the_record():
     assert "{{ headline_table() }}" in page
     assert len(lines) == len(goals)
     assert all(float(re.search(r"\d\.\d\d", line)[0]) >= goal for line, goal in zip(lines, goals, strict=True))
-    row = flight("corrected + outer", "times sooner than the best fixed tau to 0.125 of the loss above the floor")
+    row = flight("corrected + outer", "times faster than the best fixed tau to 0.125 of the loss above the floor")
     assert f"({row.facts['predicted']:.2f} said, {row.measured:.2f} measured at D/Y = 10)" in page
 
 
@@ -176,7 +176,7 @@ def test_real_processes_of_the_race_gave_their_simulations_losses():
 
 
 def test_the_findings_and_the_front_page_show_the_race_as_recorded():
-    quantity = "times sooner than {} to 0.125 of the loss above the floor{}"
+    quantity = "times faster than {} to 0.125 of the loss above the floor{}"
     said = []
     for clock in ("", ", in real seconds"):
         for than in ("the best fixed tau", "tuned AdaComm"):

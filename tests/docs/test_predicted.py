@@ -28,9 +28,9 @@ LINES = {
     "the same, 90th percentile": "time of the choice predicted best over the best measured, 90th percentile",
 }
 COLUMNS = (
-    ("predicted_again", "held out anew half", TRIED),
-    ("predicted_again", "held out anew half", GUESS),
-    ("predicted_again", "held out anew half", FORMULAS),
+    ("predicted_again", "held out later half", TRIED),
+    ("predicted_again", "held out later half", GUESS),
+    ("predicted_again", "held out later half", FORMULAS),
     ("predicted_times", "held-out half", TRIED),
     ("predicted_times", "design half", TRIED),
 )
@@ -90,7 +90,7 @@ def test_the_front_page_sets_the_guess_beside_the_pilot():
 
 def test_the_page_counts_cells():
     cells = [measured(*column)[f"{OFF}, median"].n for column in HALVES]
-    counted = re.search(r"\| held out anew, (\d+) cells .* held out before, (\d+) cells \| design, (\d+) cells", PAGE)
+    counted = re.search(r"\| held out later, (\d+) cells .* held out before, (\d+) cells \| design, (\d+) cells", PAGE)
     assert counted is not None
     assert [int(count) for count in counted.groups()] == cells
 

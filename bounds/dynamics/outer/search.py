@@ -30,7 +30,7 @@ def eigenvalues(L: float, mu: float) -> np.ndarray:
 
 
 def worst_factor(merge: str, *, x: np.ndarray, tau: int, outer: OuterStep, delay: int = 0, m: int = 2) -> float:
-    """Return by what the error shrinks a round in the end, in the slowest of some eigen-directions.
+    """Return the asymptotic factor of the error per round, in the slowest of some eigen-directions.
 
     Parameters
     ----------

@@ -65,7 +65,7 @@ class Group:
         return f"{self.course}, {self.rate} rate, m = {self.m}"
 
     def speedup(self, name: str) -> Median:
-        """Return how many times sooner than the synchronous run, over the seeds."""
+        """Return how many times faster than the synchronous run, over the seeds."""
         return median_of([hit.ratio for hit in self.times_to_target[name]])
 
     @property
@@ -145,11 +145,11 @@ def rows(design: Design, records: Sequence[Record], *, false_alarm: float) -> li
 
 # -- what is reported --------------------------------------------------------------------------------------------
 def ratio_rows(group: Group) -> Iterable[Comparison]:
-    """Return how many times sooner than the synchronous run, and than the best fixed tau."""
+    """Return how many times faster than the synchronous run, and than the best fixed tau."""
     best = group.best_fixed
     for name in list(group.times_to_target)[1:]:
         speedup = group.speedup(name)
-        quantity = "time to the synchronous run's last loss, times sooner"
+        quantity = "time to the synchronous run's last loss, times faster"
         yield median_row(name, speedup, _beside(group), workload=group.title, quantity=quantity)
         if not name.startswith("tau"):
             pairs = zip(group.times_to_target[best], group.times_to_target[name], strict=True)

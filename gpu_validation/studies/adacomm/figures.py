@@ -49,7 +49,7 @@ class Setting:
 
 
 def figures(found: Sequence[Group], setting: Setting) -> list[Figure]:
-    """Return those that the runs at hand allow."""
+    """Return the figures for which there are runs."""
     trained, crowd = [g for g in found if g.course != CROWD], [g for g in found if g.course == CROWD]
     styles, drawn = _styles(found), []
     for rate in dict.fromkeys(g.rate for g in trained):
@@ -64,7 +64,7 @@ def figures(found: Sequence[Group], setting: Setting) -> list[Figure]:
         caption = f"Measured: tau of AdaComm's rules over time, {setting.runs}, one line each. {setting.where}"
         drawn.append(Figure(_bound(_draw_taus, setting, trained, styles), caption))
         caption = (
-            "Measured: how many times sooner than the synchronous run each schedule came to that run's last loss; "
+            "Measured: how many times faster than the synchronous run each schedule came to that run's last loss; "
             f"median of {setting.runs}, bars: exact order-statistic intervals. Shaded: the best fixed tau's interval. "
             f"Dashed: the goal of {GOAL:g} for AdaComm. {setting.where}"
         )
@@ -154,7 +154,7 @@ def _draw_ratios(found: Sequence[Group], styles: Styles) -> Any:
         ax.set(title=group.title, ylim=(0, 1.1 * max(GOAL, *(ratio.interval[1] for ratio in ratios))))
         ax.title.set_fontsize(9)
         ax.grid(alpha=0.3, axis="y")
-    axes[0, 0].set_ylabel("times sooner")
+    axes[0, 0].set_ylabel("times faster")
     return figure
 
 
@@ -172,7 +172,7 @@ def _draw_crowds(found: Sequence[Group], styles: Styles) -> Any:
             place, middle, yerr=[middle - low, high - middle], **styles[name], marker=MARKS[i], capsize=3, label=name
         )
     ax.axhline(GOAL, color=PALETTE[6], linestyle="--", linewidth=1)
-    ax.set(xlabel="workers m", ylabel="times sooner", xscale="log", ylim=(0, None))
+    ax.set(xlabel="workers m", ylabel="times faster", xscale="log", ylim=(0, None))
     ax.set_xticks([g.m for g in ordered], [str(g.m) for g in ordered], minor=False)
     ax.set_xticks([], minor=True)
     ax.grid(alpha=0.3)

@@ -121,10 +121,10 @@ class Design:
     taus : tuple of int, optional
         Fixed ones.
     tau_0s : tuple of int, optional
-        What is tried on the tuning seeds; T_0 in shares of the budget, so that tau is chosen anew a few times before
+        What is tried on the tuning seeds; T_0 in shares of the budget, so that tau is chosen a few times before
         the target.
     intervals : tuple of float, optional
-        What is tried on the tuning seeds; T_0 in shares of the budget, so that tau is chosen anew a few times before
+        What is tried on the tuning seeds; T_0 in shares of the budget, so that tau is chosen a few times before
         the target.
     points : int, optional
         Losses of a run.

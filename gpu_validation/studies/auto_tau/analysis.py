@@ -72,7 +72,7 @@ class Cell:
 
 
 def runs(records: Sequence[Record]) -> list[Run]:
-    """Return those of which both units are there."""
+    """Return the runs both of whose units are recorded."""
     by_key: dict[tuple[str, int, int], Run] = {}
     kinds: dict[tuple[str, int, int], int] = {}
     for record in records:
@@ -142,7 +142,7 @@ def _adacomm(design: Design, times: dict[str, list[float]], budget_s: float) -> 
 
 # -- rows ----------------------------------------------------------------------------------------------------
 def rows(design: Design, records: Sequence[Record]) -> list[Comparison]:
-    """Return for each half: regrets, the rule against AdaComm and against tau = 1, losses; then costs and
+    """Return each half's regrets, the rule against AdaComm and against tau = 1, losses; then costs and
     diagnostics.
     """
     all_cells, everything = cells(design, records), runs(records)

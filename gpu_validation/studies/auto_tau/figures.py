@@ -18,7 +18,7 @@ LARGEST_SHOWN = 20.0  # of the regrets; larger and infinite ones are drawn there
 
 
 def figures(design: Design, records: Sequence[Record]) -> list[Figure]:
-    """Return those that the records allow."""
+    """Return the figures for which there are records."""
     all_cells, everything = cells(design, records), runs(records)
     if not all_cells:
         return []

@@ -132,7 +132,7 @@ class Design:
     interval : float, optional
         Its T_0, in shares of the budget.
     window : float, optional
-        Of the smoothing, likewise.
+        Of the smoothing, in the same unit.
     points : int, optional
         Losses of a run.
     jitter : float, optional

@@ -132,5 +132,5 @@ class Rescale(Attack):
         return (own * np.float32(10 ** (self.decades * uniform(key, 1)[0]))).astype(np.float32)
 
     def right(self, p: float) -> float:
-        """Return signs are untouched."""
+        """Return p: signs are not changed."""
         return p

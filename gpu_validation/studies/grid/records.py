@@ -18,7 +18,7 @@ class Traffic:
     codec_bits : int, bits
         sum of the messages' lengths, each counted once.
     payload_bytes : int, bytes
-        Handed to the transport, headers and receivers counted; predicted_payload_bytes likewise.
+        Handed to the transport, headers and receivers counted; predicted_payload_bytes counts the same.
     predicted_payload_bytes : int, bytes
         What the theory of the topology says.
     interface_bytes : int or None, bytes

@@ -139,7 +139,7 @@ class Preset(Design, Study):
         except Exception as error:  # whatever a compressor of the user's does
             raise ValueError(
                 f"{specification(operator)} fails on a vector of {self.probe_d} numbers "
-                f"({type(error).__name__}: {error}): mend it"
+                f"({type(error).__name__}: {error}): correct it"
             ) from error
 
     def judge(self, records: Sequence[Record]) -> list[Comparison]:

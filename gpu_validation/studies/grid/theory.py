@@ -99,7 +99,7 @@ def paired(quantity: str, tau: int) -> str:
 
 
 def exact_laws(record: Training) -> list[Law]:
-    """Return those of a lossless operator on the quadratics; none for others."""
+    """Return the exact laws of a lossless operator on the quadratics; none for others."""
     if record.compression.declared.constant != 0:
         return []
     if record.workload == DIFFERENT and record.problem:

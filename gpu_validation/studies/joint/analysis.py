@@ -108,21 +108,21 @@ def seconds_to(run: Record, loss: float) -> float:
 
 
 def time_rows(unit: Virtual, records: Mapping[Virtual, Record]) -> list[Comparison]:
-    """Return how much sooner, and with how many fewer bits, than synchronous SGD with whole messages."""
+    """Return how much faster, and with how many fewer bits, than synchronous SGD with whole messages."""
     synchronous = Virtual(unit.problem, "1", "whole")
     base = records.get(synchronous)
     if base is None or unit == synchronous:
         return []
-    sooner, fewer = [], []
+    ratios, fewer = [], []
     for run, plain in zip(records[unit]["runs"], base["runs"], strict=True):
         target = plain["losses"][-1]
         reached = seconds_to(run, target)
-        sooner.append(seconds_to(plain, target) / reached)
+        ratios.append(seconds_to(plain, target) / reached)
         fewer.append(plain["bits"][-1] / run["bits"][run["seconds"].index(reached)] if reached < math.inf else 0.0)
     about = described(unit)
     words = "synchronous whole messages' final loss"
     return [
-        unjudged_row(sooner, TIME, quantity=f"times sooner at {words}", **about),
+        unjudged_row(ratios, TIME, quantity=f"times faster at {words}", **about),
         unjudged_row(fewer, TIME, quantity=f"times fewer bits at {words}", **about),
     ]
 

@@ -101,7 +101,7 @@ def joint_bound(name: str, method: str, rounds: Sequence[Sequence[int]], m: int)
 def gradient_limit(workload: LogisticRegression, alpha: float, tau: int, steps: int) -> float:
     """Return G: no gradient of a run from zero is longer, decay included.
 
-    A sample's gradient is at most G_0, and decay ``|x|`` comes to it.  The point without compression moves by at most
+    A sample's gradient is at most G_0, and decay adds ``decay |x|``.  The point without compression moves by at most
     eta G a step, the memory adds eta tau G sqrt(alpha)/(1 - sqrt(alpha)), a round's local steps eta tau G: with their
     sum in the place of ``|x|``, G = G_0 + decay ``|x|`` is a fixed point.
     """

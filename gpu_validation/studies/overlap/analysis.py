@@ -1,4 +1,4 @@
-"""What follows from the records: which trial is chosen for which target, how much sooner each method arrives, and
+"""What follows from the records: which trial is chosen for which target, how much faster each method is, and
 whether the exact model has said so.
 """
 
@@ -129,7 +129,7 @@ class Cell:
 
 
 def cells(design: Design, records: Sequence[Record]) -> list[Cell]:
-    """Return those that have been tuned at all.
+    """Return the cells that have been tuned.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def cells(design: Design, records: Sequence[Record]) -> list[Cell]:
 
 
 def choose(cell: Cell) -> Choice:
-    """Return for every method and target the finalist of the smallest median time over the tuning seeds.
+    """Return every method's finalist for every target, by the median time over the tuning seeds.
 
     Where none arrives, that which came to the target before.
 
@@ -223,8 +223,8 @@ def best_fixed(units: Sequence[Record], choice: Choice, target: int) -> int:
     return min(candidates, key=lambda trial: float(np.median(arrivals(units, FIXED, trial, target))))
 
 
-def sooner(cell: Cell, choice: Choice, method: str, target: int, than: str = FIXED) -> Median:
-    """Return how many times sooner than the best fixed tau in hindsight, or than another tuned method; paired by seed.
+def speed_up(cell: Cell, choice: Choice, method: str, target: int, than: str = FIXED) -> Median:
+    """Return how many times faster than the best fixed tau in hindsight, or than another tuned method; paired by seed.
 
     0 where the method did not arrive; where the other did not, the end of the budget stands in for it.
 
@@ -247,7 +247,7 @@ def sooner(cell: Cell, choice: Choice, method: str, target: int, than: str = FIX
     return median_of((slow / arrivals(units, method, picked[method][target], target)).tolist())
 
 
-def sooner_in_real_seconds(cell: Cell, choice: Choice, method: str, than: str = FIXED) -> Median:
+def speed_up_in_real_seconds(cell: Cell, choice: Choice, method: str, than: str = FIXED) -> Median:
     """Return the same to the headline's target from the runs in real seconds; 0 where either did not arrive.
 
     Parameters
@@ -269,7 +269,7 @@ def sooner_in_real_seconds(cell: Cell, choice: Choice, method: str, than: str = 
 
 
 def predicted_ratio(cell: Cell, method: str, target: int) -> float | None:
-    """Return how many times sooner than the best fixed tau the exact model expects a method; None if it does not know.
+    """Return how many times faster than the best fixed tau the exact model expects a method; None if it does not know.
 
     0 where it expects no arrival; the end of the budget stands in for a fixed tau that does not arrive.
 
@@ -320,13 +320,13 @@ def _ratio_rows(cell: Cell, choice: Choice) -> Iterator[Comparison]:
             reason = (
                 f"{NO_BOUND}; fixed tau = {fixed.tau}, rate {fixed.rate:.3g}; here {choice.trial(method, target)}{word}"
             )
-            quantity = f"times sooner than the best fixed tau to {left:g} of the loss above the floor"
+            quantity = f"times faster than the best fixed tau to {left:g} of the loss above the floor"
             facts = {"target": left, "baseline_tau": fixed.tau} | ({} if expected is None else {"predicted": expected})
-            ratio = sooner(cell, choice, method, target)
+            ratio = speed_up(cell, choice, method, target)
             yield median_row(method, ratio, reason, quantity=quantity, facts=facts, **about)
             if METHODS[method].overlap != "none":
-                quantity = f"times sooner than tuned AdaComm to {left:g} of the loss above the floor"
-                ratio = sooner(cell, choice, method, target, than=ADACOMM)
+                quantity = f"times faster than tuned AdaComm to {left:g} of the loss above the floor"
+                ratio = speed_up(cell, choice, method, target, than=ADACOMM)
                 yield median_row(method, ratio, NO_BOUND, quantity=quantity, facts={"target": left}, **about)
 
 
@@ -342,9 +342,9 @@ def _timed_rows(cell: Cell, choice: Choice) -> Iterator[Comparison]:
             reason = f"no bound covers a ratio of times; D/Y measured {waiting:.1f}; best fixed tau = {fixed.tau}"
             yield median_row(
                 method,
-                sooner_in_real_seconds(cell, choice, method, than),
+                speed_up_in_real_seconds(cell, choice, method, than),
                 f"{reason}; {cell.timed[0]['scheduling']}",
-                quantity=f"times sooner than {name} to {LEFT[HEADLINE]:g} of the loss above the floor, in real seconds",
+                quantity=f"times faster than {name} to {LEFT[HEADLINE]:g} of the loss above the floor, in real seconds",
                 workload=cell.title,
                 facts={"target": LEFT[HEADLINE], "delay_ratio": waiting}
                 | ({"baseline_tau": fixed.tau} if than == FIXED else {}),

@@ -1,4 +1,4 @@
-"""What is drawn: how much sooner than the best fixed tau, beside what the exact model says, and losses against time."""
+"""What is drawn: how much faster than the best fixed tau, beside what the exact model says, and losses against time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from ...records.storage import Record
 from ...reporting.plotting import LINES, MARKS, PALETTE, canvas, plain_ticks
 from ..study import Figure
-from .analysis import Cell, Choice, cells, choose, predicted_ratio, sooner
+from .analysis import Cell, Choice, cells, choose, predicted_ratio, speed_up
 from .problems import ADACOMM, FIXED, HEADLINE, LEFT, METHODS, STEP, Design
 from .search import STAGES
 
@@ -43,7 +43,7 @@ def figures(design: Design, records: Sequence[Record]) -> list[Figure]:
     return [
         Figure(
             partial(_draw_ratios, design, ready),
-            f"Measured (marks, range of the seeds): how many times sooner than the best fixed tau in hindsight each "
+            f"Measured (marks, range of the seeds): how many times faster than the best fixed tau in hindsight each "
             f"method came to {left}. Theory (rings): the same ratio on the quadratic at the minimiser, by exact second "
             f"moments, computed before any run. {how}",
         ),
@@ -61,7 +61,7 @@ def _draw_ratios(design: Design, ready: Tuned) -> Any:
         of_task = [(cell, choice) for cell, choice in ready if cell.name == name]
         for i, (cell, choice) in enumerate(of_task):
             places = np.arange(len(SHOWN)) + 0.25 * (i - (len(of_task) - 1) / 2)
-            ratios = [sooner(cell, choice, method, HEADLINE) for method in SHOWN]
+            ratios = [speed_up(cell, choice, method, HEADLINE) for method in SHOWN]
             middle = np.array([ratio.value for ratio in ratios])
             low, high = np.array([ratio.interval for ratio in ratios]).T
             label, style = f"D/Y = {cell.ratio}", {"color": PALETTE[i], "markersize": 4, "capsize": 2}
@@ -71,7 +71,7 @@ def _draw_ratios(design: Design, ready: Tuned) -> Any:
             if rings:
                 ax.plot(*zip(*rings, strict=True), "o", color=PALETTE[i], markersize=8, fillstyle="none", alpha=0.6)
         ax.axhline(1, color="black", linewidth=0.6)
-        ax.set(title=name, ylabel="times sooner", ylim=(-0.15, None))  # who does not arrive is at 0
+        ax.set(title=name, ylabel="times faster", ylim=(-0.15, None))  # who does not arrive is at 0
         ax.set_xticks(range(len(SHOWN)), SHOWN, rotation=12, fontsize=7)
         ax.grid(alpha=0.3, axis="y")
     axes[0, 0].legend(fontsize=7)

@@ -206,7 +206,7 @@ def round_s(overlap: str, tau: int, ratio: int, in_flight: int | None) -> float:
 
 
 def predicted_times(workers: Workers, task: Task, method: str, trial: Trial, ratio: int) -> list[float]:
-    """Return the seconds until the expected loss comes to each target; infinite if it does not within the budget.
+    """Return the seconds until the expected loss reaches each target; infinite if it does not within the budget.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def predicted_times(workers: Workers, task: Task, method: str, trial: Trial, rat
 
 
 def predict(task: Task, ratio: int, points: int) -> Record:
-    """Return of every method the least predicted seconds to every target, and the taus with which.
+    """Return every method's least predicted seconds to every target, and the tau of each.
 
     Parameters
     ----------

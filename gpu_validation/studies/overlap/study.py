@@ -202,7 +202,7 @@ class OverlapStudy(Design, Study):
         return rows(self, records)
 
     def figures(self, records: Sequence[Record]) -> list[Figure]:
-        """Return how many times sooner than the best fixed tau, with the prediction, and losses against time."""
+        """Return how many times faster than the best fixed tau, with the prediction, and losses against time."""
         return figures(self, records)
 
 

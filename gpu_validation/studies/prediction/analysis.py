@@ -224,7 +224,7 @@ def _guess(ratio: Estimate) -> Estimate:
 
 
 def regrets(found: Sequence[Cell]) -> list[float]:
-    """Return for every problem and network the measured time of the choice predicted best, over the best measured.
+    """Return the measured time of the choice predicted best over the best measured, by problem and network.
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ def by_place(found: Sequence[Cell]) -> Iterable[list[Cell]]:
 
 # -- rows ----------------------------------------------------------------------------------------------------
 def rows(design: Design, records: Sequence[Record]) -> list[Comparison]:
-    """Return for each half and model: errors, coverage, regret; then errors by problem, and of seconds.
+    """Return each half's and model's errors, coverage and regret; then errors by problem, and of seconds.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ LARGEST_REGRET = 5.0
 
 
 def figures(design: Design, records: Sequence[Record]) -> list[Figure]:
-    """Return those that the records allow.
+    """Return the figures for which there are records.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ from ...workloads import (
 from ...workloads.data import Bundled, Dirichlet
 from ..unit import Unit
 
-DESIGN, HELD_OUT, ANEW = "design", "held-out", "held out anew"  # the last after the second was looked at
+DESIGN, HELD_OUT, HELD_OUT_LATER = "design", "held-out", "held out later"  # the last after the second was looked at
 SIGN, TOP = "scaled_sign", "topk:0.05"
 QSGD, TCDQ = "qsgd:16,bucket=512", "tcdq:omega=1"
 TAUS = (1, 4, 16)
@@ -40,7 +40,7 @@ class Problem:
     """Parameters
     ----------
     half : str
-        DESIGN, HELD_OUT or ANEW.
+        DESIGN, HELD_OUT or HELD_OUT_LATER.
     workload : Workload
         What is trained.
     m : int
@@ -141,7 +141,7 @@ FEW: dict[str, Any] = {"operators": (QSGD, SIGN), "steps": 96}  # a gradient of 
 
 
 def _anew(workload: Workload, m: int, **fields: Any) -> Problem:
-    return Problem(ANEW, workload, m, **{"seeds": 1, "first_seed": 100, **fields})
+    return Problem(HELD_OUT_LATER, workload, m, **{"seeds": 1, "first_seed": 100, **fields})
 
 
 # What hides progress from a pilot was mended after HELD_OUT had been run: these were run after that, once.
@@ -241,7 +241,7 @@ class Design:
         Of a training by real processes.
     """
 
-    problems: tuple[str, ...] = tuple(name for name, problem in PROBLEMS.items() if problem.half != ANEW)
+    problems: tuple[str, ...] = tuple(name for name, problem in PROBLEMS.items() if problem.half != HELD_OUT_LATER)
     ratios: tuple[float, ...] = RATIOS
     networks: tuple[str, ...] = tuple(NETWORKS)
     moments: int = 8

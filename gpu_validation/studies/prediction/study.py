@@ -18,7 +18,19 @@ from ...verdicts.verdict import Comparison
 from ..study import Figure, Study
 from ..unit import read_unit
 from . import analysis, figures
-from .problems import ANEW, DESIGN, HELD_OUT, KINDS, LONGER, NETWORKS, PROBLEMS, Design, Pilots, Seconds, Trainings
+from .problems import (
+    DESIGN,
+    HELD_OUT,
+    HELD_OUT_LATER,
+    KINDS,
+    LONGER,
+    NETWORKS,
+    PROBLEMS,
+    Design,
+    Pilots,
+    Seconds,
+    Trainings,
+)
 from .real import measured_seconds
 from .trainings import RingOf, carried_out, piloted
 
@@ -37,7 +49,10 @@ class PredictionStudy(Design, Study):
 
     def units(self) -> Sequence[str]:
         """Return pilot:PROBLEM and training:PROBLEM:SEED, the design half first, and seconds:NETWORK."""
-        halves = [[name for name in self.problems if PROBLEMS[name].half == half] for half in (DESIGN, HELD_OUT, ANEW)]
+        halves = [
+            [name for name in self.problems if PROBLEMS[name].half == half]
+            for half in (DESIGN, HELD_OUT, HELD_OUT_LATER)
+        ]
         return [
             *(
                 unit

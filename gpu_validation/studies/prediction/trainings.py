@@ -1,4 +1,4 @@
-"""Pilots of simulated workers, and trainings whose time is told on several networks at once."""
+"""Pilots of simulated workers, and trainings that are timed on several networks at once."""
 
 from __future__ import annotations
 
@@ -56,19 +56,19 @@ class Clocks(Clock):
             clock.advance_round(sync.steps, bits, sync.participants, sync.mean_bits, sync.flight)
 
     def computed(self, ranks: Any) -> list[float]:
-        """Return those of the first network."""
+        """Return the computing seconds on the first network."""
         return self.clocks[0].computed(ranks)
 
     def averaged(self, ranks: Any) -> list[float]:
-        """Return those of the first network."""
+        """Return the averaging seconds on the first network."""
         return self.clocks[0].averaged(ranks)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return those of all networks."""
+        """Return the clocks of all networks."""
         return {"clocks": [clock.state_dict() for clock in self.clocks]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from there."""
+        """Continue from a state."""
         for clock, stated in zip(self.clocks, state["clocks"], strict=True):
             clock.load_state_dict(stated)
 
@@ -122,7 +122,7 @@ def carried_out(problem: Problem, choice: Choice, rings: Sequence[RingOf], *, se
     choice : Choice
         How.
     rings : sequence of RingOf
-        On which time is told.
+        The networks on which the training is timed.
     seed : int
         Of all randomness.
     steps : int
@@ -170,7 +170,7 @@ def _started(
 
 
 def steps_to_share(step: Sequence[int], losses: Sequence[float]) -> float:
-    """Return after how many steps a run had made ``SHARE`` of its fall, in the mean over a window.
+    """Return the steps until a run had made ``SHARE`` of its fall, in the mean over a window.
 
     Parameters
     ----------

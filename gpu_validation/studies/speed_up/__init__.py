@@ -1,4 +1,4 @@
-"""How much sooner local steps come to a loss, every schedule at its own tuned learning rate."""
+"""How much faster local steps reach a loss, every schedule at its own tuned learning rate."""
 
 from .study import SpeedUp as SpeedUp
 

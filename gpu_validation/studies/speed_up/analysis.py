@@ -1,4 +1,4 @@
-"""What follows from the records: which trial is chosen for which target, and how much sooner each method arrives."""
+"""What follows from the records: which trial is chosen for which target, and how much faster each method is."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Cell:
 
 
 def cells(design: Design, records: Sequence[Record]) -> list[Cell]:
-    """Return those that have been tuned at all; methods[0] is synchronous SGD."""
+    """Return the cells that have been tuned; methods[0] is synchronous SGD."""
     tuned_cells = []
     for name, m, decayed in design.cells:
         tuned = [r for unit, r in of_kind(records, Tune) if (unit.course, unit.m) == (name, m)]
@@ -92,7 +92,7 @@ def times(records: Sequence[Record], method: str, trial: int, target: int) -> li
 
 
 def choose(cell: Cell) -> Choice:
-    """Return for every method and target the trial of the smallest median time, of the lowest last loss where none
+    """Return every method's trial of the smallest median time to every target, of the lowest last loss where none
     arrives.
     """
     picked: dict[str, list[int]] = {method: [] for method in cell.methods}
@@ -137,13 +137,13 @@ def speedup(cell: Cell, choice: Choice, method: str, target: int) -> Median:
 
 
 def against(cell: Cell, choice: Choice, method: str, target: int) -> Median:
-    """Return how many times sooner than the strongest fixed tau."""
+    """Return how many times faster than the strongest fixed tau."""
     slow = np.minimum(arrivals(cell, choice, choice.strongest[target], target), cell.course.budget_s)
     return median_of((slow / arrivals(cell, choice, method, target)).tolist())
 
 
 def at_one_rate(cell: Cell, method: str, target: int) -> list[tuple[float, float]]:
-    """Return (rate, times sooner than synchronous SGD at that same rate), of the tuning seeds, where both arrive."""
+    """Return (rate, times faster than synchronous SGD at that same rate), of the tuning seeds, where both arrive."""
     ratios = []
     tried = trials(cell.course, 1 + max(r["trial"] for r in cell.tuned[0]["races"]))
     for i, trial in enumerate(tried):
@@ -171,7 +171,7 @@ def _ratio_rows(cell: Cell, choice: Choice) -> Iterator[Comparison]:
         loss, strongest = cell.course.targets[target], choice.strongest[target]
         shown: dict[str, Any] = {
             "workload": cell.title,
-            "quantity": f"times sooner to loss {loss:g}",
+            "quantity": f"times faster to loss {loss:g}",
             "facts": {"target_loss": loss},
         }
         reason = f"{NO_BOUND}; {strongest}, chosen on the tuning seeds"
@@ -180,7 +180,7 @@ def _ratio_rows(cell: Cell, choice: Choice) -> Iterator[Comparison]:
             rate = trials(cell.course, choice.trials[method][target] + 1)[-1].rate
             yield median_row(method, speedup(cell, choice, method, target), f"{NO_BOUND}; rate {rate:.3g}", **shown)
             if method not in UNCHANGING:
-                quantity = f"times sooner to loss {loss:g} than the strongest fixed tau"
+                quantity = f"times faster to loss {loss:g} than the strongest fixed tau"
                 ratio, reason = against(cell, choice, method, target), f"{NO_BOUND}; {strongest}"
                 facts = {"target_loss": loss, "baseline_time": choice.seconds[strongest][target]}
                 yield median_row(method, ratio, reason, workload=cell.title, quantity=quantity, facts=facts)
@@ -189,7 +189,7 @@ def _ratio_rows(cell: Cell, choice: Choice) -> Iterator[Comparison]:
 def _common_rate_rows(cell: Cell, choice: Choice) -> Iterator[Comparison]:
     for method in [name for name in cell.methods if name in ("tau = 20", "gamma")]:
         for rate, ratio in at_one_rate(cell, method, 1):
-            quantity = f"times sooner to loss {cell.course.transient:g}, both at rate {rate:.3g}"
+            quantity = f"times faster to loss {cell.course.transient:g}, both at rate {rate:.3g}"
             speedup = Median(ratio, (ratio, ratio), 0.0, len(cell.tuned))
             reason = f"{NO_BOUND}; tuning seeds; the baseline is not tuned"
             facts = {"target_loss": cell.course.transient, "common_rate": rate}
@@ -237,7 +237,7 @@ def _seconds_rows(records: Sequence[Record]) -> Iterator[Comparison]:
         if i and all(ratios):
             speedup = median_of([r for r in ratios if r])
             yield Comparison(
-                quantity="times sooner in real seconds", measured=speedup.value, interval=speedup.interval, bound=None,
+                quantity="times faster in real seconds", measured=speedup.value, interval=speedup.interval, bound=None,
                 side="lower", verdict=Verdict.OUT_OF_SCOPE, reason=NO_BOUND, n=speedup.n, decides=False,
                 facts={"real_seconds_per_step": value}, **about,
             )  # fmt: skip

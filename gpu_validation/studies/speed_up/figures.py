@@ -32,7 +32,7 @@ def figures(design: Design, records: Sequence[Record]) -> list[Figure]:
     drawn = []
     if ready:
         caption = (
-            "Measured: how many times sooner than tuned synchronous SGD each schedule came to a loss, against how far "
+            "Measured: how many times faster than tuned synchronous SGD each schedule came to a loss, against how far "
             "the loss lies above its floor; medians of paired ratios, bars: exact order-statistic intervals. Tau is "
             f"fixed at the strongest value for each target in the grey line. {how}"
         )
@@ -43,7 +43,7 @@ def figures(design: Design, records: Sequence[Record]) -> list[Figure]:
         )
         drawn.append(Figure(partial(_draw_curves, ready), caption))
     caption = (
-        "Measured: times sooner to the target in the transient if both sides run at one common rate, against that "
+        "Measured: times faster to the target in the transient if both sides run at one common rate, against that "
         f"rate, on the tuning seeds; crosses: the rate tuned for synchronous SGD. {how}"
     )
     drawn.append(Figure(partial(_draw_rates, tuned), caption))
@@ -78,7 +78,7 @@ def _draw_speed_ups(ready: Tuned) -> Any:
         plain_ticks(ax.xaxis)
         ax.grid(alpha=0.3)
         ax.legend(fontsize=6)
-    axes[0, 0].set_ylabel("times sooner")
+    axes[0, 0].set_ylabel("times faster")
     return figure
 
 
@@ -115,7 +115,7 @@ def _draw_rates(tuned: Tuned) -> Any:
         ax.set(title=cell.title, xscale="log", xlabel="common learning rate", ylim=(0, None))
         plain_ticks(ax.xaxis)
         ax.grid(alpha=0.3)
-    axes[0, 0].set_ylabel("times sooner")
+    axes[0, 0].set_ylabel("times faster")
     axes[0, 0].legend(fontsize=6)
     return figure
 

@@ -1,4 +1,4 @@
-"""How much sooner local steps come to a loss, every schedule at its own tuned learning rate.
+"""How much faster local steps reach a loss, every schedule at its own tuned learning rate.
 
 Tuning and reported runs on a simulated clock, and real processes that are held against them.
 """
@@ -65,7 +65,7 @@ class SpeedUp(Design, Study):
         return replace(study, timed=tuple(derived(seed, recorded) for recorded in self.timed))
 
     def units(self) -> Sequence[str]:
-        """Return for every cell tune:COURSE:M:SEED, report:COURSE:M:SEED and same:COURSE:M; then seconds:SEED."""
+        """Return each cell's tune:COURSE:M:SEED, report:COURSE:M:SEED and same:COURSE:M; then seconds:SEED."""
         units: list[Unit] = []
         for name, m, _ in self.cells:
             units += [Tune(name, m, seed) for seed in self.tuning]

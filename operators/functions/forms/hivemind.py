@@ -10,7 +10,7 @@ from .form import Form, required
 
 
 class Info(NamedTuple):
-    """What hivemind's codecs are told of a tensor beside its entries (``CompressionInfo``)."""
+    """What hivemind's codecs receive about a tensor beside its entries (``CompressionInfo``)."""
 
     key: Any
     descriptor: Any = None

@@ -66,7 +66,7 @@ class Hook(Form):
 
     @contextmanager
     def session(self) -> Iterator[None]:
-        """Return a process group of one, where there is none."""
+        """Create a process group of one inside this context if there is none."""
         if dist.is_initialized():
             yield
             return

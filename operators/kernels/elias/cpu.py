@@ -136,7 +136,7 @@ def encode_run(
     levels : ndarray
         As for ``encode``.
     norms : ndarray
-        Likewise; that of the one bucket of a run.
+        As for ``encode``; of a run, the norm of its one bucket.
     step : int
         Coordinates of a bucket, all of those of the run.
     code : {"dense", "sparse", "flag"}

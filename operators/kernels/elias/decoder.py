@@ -218,7 +218,7 @@ def decode(payload: torch.Tensor, bits: int, d: int, step: int, code: Code, most
     code : {"dense", "flag", "sparse"}
         As for ``encode``.
     most : int
-        Likewise.
+        As for ``encode``.
     full : bool
         In each bucket of positive norm some level must reach ``most``.
 
@@ -245,7 +245,7 @@ class Reader:
     code : {"dense", "flag", "sparse"}
         As for ``encode``.
     most : int
-        Likewise.
+        As for ``encode``.
     full : bool
         As for ``decode``.
     """

@@ -34,7 +34,7 @@ class Hadamard(Protocol):
         """
 
     def unrotate(self, z: torch.Tensor, words: torch.Tensor, rounds: int) -> torch.Tensor:
-        """Return the inverse of ``rotate`` for the same words, up to rounding, as a new tensor; arguments as there."""
+        """Return the inverse of ``rotate`` for the same words, up to rounding, as a new tensor."""
 
 
 def transform_length(d: int) -> int:

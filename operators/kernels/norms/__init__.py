@@ -2,7 +2,7 @@
 
 Sums are float64 in one fixed order, so that every back end gives the same bits: of each 4096 terms, lane l of 64
 adds the terms l, 64 + l, 128 + l, ... in turn, and the lanes are added pairwise by halves (l and l + 32, then
-l and l + 16, ...); the sums of the pieces of 4096 are summed likewise.  Missing terms count as 0.
+l and l + 16, ...); the sums of the pieces of 4096 are summed in the same order.  Missing terms count as 0.
 """
 
 from __future__ import annotations

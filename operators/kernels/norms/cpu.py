@@ -102,7 +102,7 @@ def _sums_of_pieces(x, step, pieces, squares, lanes, out):
 
 
 def _sums(x: np.ndarray, step: int, squares: bool) -> np.ndarray:
-    """The sums of the pieces of every run, the sums of these likewise, and so on until a run has one left."""
+    """The sums of the pieces of every run, the sums of these, and so on until a run has one left."""
     lanes, runs = np.empty(LANES), -(-x.size // step)
     while True:
         pieces = -(-step // PIECE)

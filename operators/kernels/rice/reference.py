@@ -37,7 +37,7 @@ def best_parameter(gaps: torch.Tensor) -> int:
 
 
 def gap_fields(gaps: torch.Tensor, r: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return per gap: as many fields of 32 ones as there are, the other ones and the zero, the r low bits."""
+    """Return each gap's fields: those of 32 ones, the other ones and the zero, the r low bits."""
     ones = gaps >> r
     counts = ones // 32 + 2
     last = counts.cumsum(0) - 1

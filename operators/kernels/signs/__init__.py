@@ -1,4 +1,4 @@
-"""One bit a coordinate: 1 for a negative number, 0 for +0, -0 and positive ones; first coordinate highest."""
+"""One bit per coordinate: 1 for a negative number, 0 for +0, -0 and positive ones; first coordinate highest."""
 
 from __future__ import annotations
 

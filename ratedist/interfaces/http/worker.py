@@ -124,7 +124,7 @@ class Worker:
         self._ready = False
 
     def kill(self) -> None:
-        """End the process whatever it is computing; a thread that waits for its answer is told."""
+        """End the process whatever it is computing; a thread that waits for its answer is notified."""
         process = self._process
         if process is not None:
             with contextlib.suppress(ValueError):  # ended meanwhile

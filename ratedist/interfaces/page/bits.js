@@ -26,7 +26,7 @@ export async function showBits(v, signal) {
   const measured = records.filter((point) => point.kind === KINDS[level] && within(point.nmse));
   plot("bits", {
     question: "How many bits must I send?", answer,
-    x: `distortion ${LETTERS[level]}`, y: "bits a coordinate", here: [Number(v[level]), limit.value / d],
+    x: `distortion ${LETTERS[level]}`, y: "bits per coordinate", here: [Number(v[level]), limit.value / d],
     series: [{ name: "limit of the class", kind: "s0", best: true, points: grid.map((x, i) => [x, curve.value[i] / d]) }],
     marks: [...claims.map((operator) => claimed(operator, d, LETTERS[level])), ...measured.map(observed)],
     legend: [
@@ -34,7 +34,7 @@ export async function showBits(v, signal) {
       ...(measured.length ? [["diamond", `measured on Gaussian vectors, d = ${text(measured[0].d)}`]] : []),
       ["ring", "your choice"],
     ],
-    summary: `At ${LETTERS[level]} = ${v[level]} the limit is ${short(limit.value / d)} bits a coordinate; `
+    summary: `At ${LETTERS[level]} = ${v[level]} the limit is ${short(limit.value / d)} bits per coordinate; `
       + `${claims.length} claims and ${measured.length} measured operators are marked.`,
   });
 }
@@ -48,7 +48,7 @@ function claimed(operator, d, letter) {
   const bits = operator.bits / d;
   return {
     shape: "dot", name, label: name, x: operator.constant, y: bits,
-    said: `${name} claims ${letter} = ${short(operator.constant)} with ${short(bits)} bits a coordinate`,
+    said: `${name} claims ${letter} = ${short(operator.constant)} with ${short(bits)} bits per coordinate`,
   };
 }
 
@@ -58,6 +58,6 @@ function observed(point) {
   return {
     shape: "diamond", name, x: point.nmse, y: bits, from: [point.constant, (point.stated_bits ?? point.bits) / point.d],
     said: `${name} measured: NMSE ${short(point.nmse)} ± ${short(point.nmse_half_width)}, ${short(bits)} ± ${short(half)} `
-      + `bits a coordinate (${point.n} vectors, 95 %); it claims ${short(point.constant)}`,
+      + `bits per coordinate (${point.n} vectors, 95 %); it claims ${short(point.constant)}`,
   };
 }

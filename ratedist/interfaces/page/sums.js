@@ -37,7 +37,7 @@ export async function showSums(v, signal) {
     `Of ${best.operator} among ${v.workers} workers, ${name} sends less: ${short(best.sent_bits / best.d)} bits a `
     + `coordinate and rank, with an error of the mean of at most ${short(best.nmse)} of its squared length where the `
     + `vectors are independent. A float32 ring takes ${seconds(pieces * plain.seconds)}.`
-    + (best.limit_bits === null ? "" : ` No exchange can receive fewer than ${short(best.limit_bits)} bits a coordinate `
+    + (best.limit_bits === null ? "" : ` No exchange can receive fewer than ${short(best.limit_bits)} bits per coordinate `
       + `at this error, and none fewer than ${short(best.exact_bits)} for an exact sum of 32-bit words.`)
     + (best.nmse >= 1 ? " Sending nothing leaves an error of 1." : "")
     + (pieces > 1 ? ` The vector travels in ${pieces} pieces.` : ""),

@@ -61,7 +61,7 @@ def test_layers_with_memory_have_the_known_digits(v, n, bits, alphas, error, equ
 
 
 def test_bits_over_time_have_the_known_digits():
-    """Prices .9^t of 100 rounds, one bit a coordinate on average."""
+    """Prices .9^t of 100 rounds, one bit per coordinate on average."""
     found = unbiased_water_filling([0.9**k for k in range(100)], [1] * 100, 100)
     assert found.level.midpoint == pytest.approx(0.00880991223, rel=1e-8)
     assert found.error.midpoint == pytest.approx(0.475084199, rel=1e-8)

@@ -78,7 +78,7 @@ def test_steps_to_the_accuracy_stay_below_the_theorem_and_follow_it(records):
 def test_bits_are_those_of_the_messages(records):
     dense = records[0]["bits"]
 
-    # natural compression sends nine bits a coordinate
+    # natural compression sends nine bits per coordinate
     assert dense == [9 * 31 * k for k in range(0, 21, 5)]
     assert records[2]["bits"][0] == 32 * 31
 

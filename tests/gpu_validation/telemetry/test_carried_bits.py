@@ -11,7 +11,7 @@ from operators import ErrorFeedback, Key, own
 from ..ranks import in_ranks
 
 pytestmark = pytest.mark.timeout(120)
-D, TAU, ROUNDS, STATED = 60, 2, 6, 16  # bits a coordinate; the output travels besides in 32
+D, TAU, ROUNDS, STATED = 60, 2, 6, 16  # bits per coordinate; the output travels besides in 32
 SETTINGS = {
     "gather": (2, {}),
     "two shots": (3, {"exchange": "two_shot"}),

@@ -45,7 +45,7 @@ def test_auto_takes_what_sends_less(m, exchange):
         (1_000, {}, "two_shot"),  # without a link of one's own bits are compared
     ],
 )
-def test_auto_takes_what_is_sooner_on_a_link_that_is_given(d, link, exchange):
+def test_auto_takes_what_is_faster_on_a_link_that_is_given(d, link, exchange):
     asked = {"d": d, "m": 8, "operator": "tcdq:omega=0.1"} | link
     ways = {way: rd.allreduce(**asked, exchange=way) for way in ("gather", "two_shot")}
 

@@ -101,7 +101,7 @@ def test_figure_has_a_curve_a_family_the_own_one_in_front_and_both_limits():
         (lambda: rd.compare(["nobody"], X), "unknown operator 'nobody'"),
         (
             lambda: rd.compare(["eden"], X, bits=(1, "2")),
-            "bits must satisfy 0 < bits a coordinate, finite; got",
+            "bits must satisfy 0 < bits per coordinate, finite; got",
         ),
         (lambda: rd.compare(["eden"], X, bits=float("nan")), "got bits = nan"),
         (lambda: rd.compare(["eden"], X, bits=0), "got bits = 0"),

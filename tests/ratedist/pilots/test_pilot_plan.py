@@ -20,7 +20,7 @@ from .quadratic_pilot import SPECTRA, exact_share, measured, path, pilot_of, pro
 
 D, STEP_S, LOOKED_AT = 10**6, 0.5, tuple(range(1, 9))
 CODEC = rd.Codec(3e-8, 2e-8)
-MESSAGES = {  # bits a coordinate and relative squared error, as this pilot has seen them
+MESSAGES = {  # bits per coordinate and relative squared error, as this pilot has seen them
     "qsgd:levels=4": (3.0, 1.0),
     "tcdq:omega=0.1": (6.0, 0.1),
     "randomk:fraction=0.03125": (1.0, 30.0),

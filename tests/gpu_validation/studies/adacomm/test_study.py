@@ -99,7 +99,7 @@ def test_ratio_is_that_of_the_times_to_the_synchronous_loss():
     assert against["gamma"].measured == pytest.approx(0.75, rel=0.1)
 
 
-def test_a_run_that_never_arrives_counts_as_zero_times_sooner():
+def test_a_run_that_never_arrives_has_speed_up_zero():
     (found,) = groups([unit(10, rule_rate=1e-3)], STUDY.budget_s, STUDY.window)
     (hit,) = found.times_to_target["gamma"]
     assert (hit.seconds, hit.ratio, hit.accuracy) == (math.inf, 0.0, 1.0)
@@ -117,7 +117,7 @@ def test_the_synchronous_run_arrives_at_its_budget_at_the_latest():
     assert second.ratio == pytest.approx(BUDGET / 1.2, rel=0.1)
 
 
-def test_where_the_synchronous_run_learns_nothing_none_is_sooner():
+def test_where_the_synchronous_run_learns_nothing_none_is_faster():
     races = [race("tau = 1", [[1, 200]], rate=-0.1), race("tau = 20", [[20, 42]], rate=0.8)]
     assert [hit.ratio for hit in times_to_target({"races": races}, BUDGET, 1 / 40)] == [1.0, 1.0]
 
@@ -191,7 +191,7 @@ def test_a_tiny_run_holds_every_schedule(records):
     assert [r["name"] for r in records[1]["races"]] == ["tau = 1", "tau = 4", "published", "derived"]
     assert all(r["took_s"] >= 0.2 and r["m"] == 2 for r in records[1]["races"])
     chosen, _ = TINY.with_records(records, None).chosen["network"]
-    assert records[1]["races"][2]["rounds"][0][0] == min(chosen, max(TINY.taus))  # capped, whichever was sooner
+    assert records[1]["races"][2]["rounds"][0][0] == min(chosen, max(TINY.taus))  # capped, whichever was first
     assert len(times_to_target(records[0], 0.2, TINY.window)) == 1 + len(TINY.candidates)
 
 

@@ -125,7 +125,7 @@ def test_time_and_bits_to_the_synchronous_loss_are_shown_but_not_judged():
         run["losses"] = [4.0, 0.5, 0.4, 0.3]
         run["bits"] = [0, 50, 100, 150]
     rows = {row.quantity.split(" at ")[0]: row for row in PRESET.judge([base, faster]) if " at " in row.quantity}
-    assert rows["times sooner"].measured == 3.0
+    assert rows["times faster"].measured == 3.0
     assert rows["times fewer bits"].measured == 6.0
     assert {row.verdict for row in rows.values()} == {Verdict.OUT_OF_SCOPE}
     assert seconds_to({"seconds": [0.0], "losses": [2.0]}, 1.0) == math.inf

@@ -11,8 +11,8 @@ from gpu_validation.studies.overlap.analysis import (
     cells,
     choose,
     predicted_ratio,
-    sooner,
-    sooner_in_real_seconds,
+    speed_up,
+    speed_up_in_real_seconds,
 )
 from gpu_validation.studies.overlap.problems import (
     AUTO,
@@ -144,18 +144,18 @@ def test_the_fixed_tau_is_chosen_in_hindsight_and_ratios_are_paired_by_seed():
     choice = choose(cell)
 
     assert best_fixed(cell.reported, choice, 1) == len(TAUS) - 1  # which tuning had last
-    assert sooner(cell, choice, "corrected", 1).value == pytest.approx((9.0 - 6) / 2)
-    assert sooner(cell, choice, "corrected", 1).interval == pytest.approx((0.75, 3.0))
-    assert sooner(cell, choice, "eager", 1, than="AdaComm").value == pytest.approx(1.0)
+    assert speed_up(cell, choice, "corrected", 1).value == pytest.approx((9.0 - 6) / 2)
+    assert speed_up(cell, choice, "corrected", 1).interval == pytest.approx((0.75, 3.0))
+    assert speed_up(cell, choice, "eager", 1, than="AdaComm").value == pytest.approx(1.0)
 
 
-def test_who_does_not_arrive_is_no_times_sooner():
+def test_who_does_not_arrive_has_speed_up_zero():
     late = reported(10)
     for run in late["runs"]:
         run["times"] = [None, None] if run["method"] == "delayed" else run["times"]
     (cell,) = cells(TINY, [tuned(), late])
 
-    assert sooner(cell, choose(cell), "delayed", 0).value == 0
+    assert speed_up(cell, choose(cell), "delayed", 0).value == 0
 
 
 def test_predictions_are_ratios_to_the_best_predicted_fixed_tau():
@@ -174,10 +174,10 @@ def test_real_seconds_are_paired_by_seed_and_a_baseline_that_is_late_counts_for_
     (cell,) = cells(TINY, [tuned(), *timed])
     choice = choose(cell)
 
-    assert sooner_in_real_seconds(cell, choice, "corrected").interval == pytest.approx((3 / 6, 3 / 2))
+    assert speed_up_in_real_seconds(cell, choice, "corrected").interval == pytest.approx((3 / 6, 3 / 2))
     for run in timed[0]["runs"]:
         run["times"] = [None, None] if run["method"] == FIXED else run["times"]
-    assert sooner_in_real_seconds(cell, choice, "corrected").value == pytest.approx((0 + 9 / 6) / 2)
+    assert speed_up_in_real_seconds(cell, choice, "corrected").value == pytest.approx((0 + 9 / 6) / 2)
 
 
 @pytest.mark.parametrize(("equal", "verdict"), [(400, Verdict.HOLDS), (399, Verdict.VIOLATED)])

@@ -23,9 +23,9 @@ from gpu_validation.studies.prediction.analysis import (
     regrets_of_rule,
 )
 from gpu_validation.studies.prediction.problems import (
-    ANEW,
     DESIGN,
     HELD_OUT,
+    HELD_OUT_LATER,
     NETWORKS,
     PROBLEMS,
     QSGD,
@@ -199,7 +199,7 @@ def test_units_cover_everything_once_design_first():
 
 
 def test_what_was_held_out_anew_is_a_study_of_its_own():
-    anew = [name for name, problem in PROBLEMS.items() if problem.half == ANEW]
+    anew = [name for name, problem in PROBLEMS.items() if problem.half == HELD_OUT_LATER]
     assert list(AGAIN.problems) == anew
     assert not set(anew) & set(PRESET.problems)
     assert {"resnet20", "resnet20, Dirichlet(.5)", "characters, 8", "kink, slight"} <= set(anew)

@@ -88,7 +88,7 @@ def test_a_chart_is_saved_as_the_numbers_that_it_shows_and_as_a_picture(browser,
     with opened(browser, server, "/#d=1000") as page:
         name, text = saved(page, "#bits .save button >> text=CSV")
         header, *rows = csv.reader(io.StringIO(text.decode()))
-        assert (name, header) == ("ratedist-bits.csv", ["kind", "name", "distortion ω", "bits a coordinate"])
+        assert (name, header) == ("ratedist-bits.csv", ["kind", "name", "distortion ω", "bits per coordinate"])
         line = [(float(x), float(y)) for kind, _, x, y in rows if kind == "line"]
         assert len(line) == 41
         for omega, bits in line:

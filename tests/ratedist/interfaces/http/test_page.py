@@ -71,7 +71,7 @@ def test_sums_are_drawn_by_schedule_and_answered_at_the_cluster(browser, server)
         assert "two shots:" in page.inner_text("#sums .value")
         words = page.inner_text("#sums .explanation")
         assert "error of the mean of at most 0.21 " in words
-        assert "3.88 bits a coordinate and rank" in words
+        assert "3.88 bits per coordinate and rank" in words
         for figure, lines in (("sums-seconds", 3), ("sums-error", 5)):
             paths = page.query_selector_all(f"#{figure} .chart path")
             assert len(paths) == lines
