@@ -63,9 +63,9 @@ def test_gpu_validation_takes_of_the_calculator_what_contributing_says():
         "plans.run",
         "plans.run.Rhythm",
     }
-    assert "of the calculator it takes `solve`" in text
-    assert "`measure_codec`, and the record of a pilot" in text
-    assert "It adds its commands to the command line of `ratedist`, with the same exit statuses" in text
+    stated = re.search(r"Of the calculator,\s+`gpu_validation` uses ([^.]*)\.", text)
+    for words in ("`solve`", "`measure_codec`", "record of a pilot", "rhythm", "command\nline with its exit statuses"):
+        assert words in stated[1]
 
 
 def test_operators_do_not_see_their_judges():

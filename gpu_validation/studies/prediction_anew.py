@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .prediction.problems import ANEW, PROBLEMS
+from .prediction.problems import HELD_OUT_LATER, PROBLEMS
 from .prediction.problems import KINDS as KINDS
 from .prediction.study import PredictionStudy
 
@@ -19,7 +19,7 @@ class PredictionAnew(PredictionStudy):
     processes = 1
     measures_seconds = False
 
-    problems: tuple[str, ...] = tuple(name for name, problem in PROBLEMS.items() if problem.half == ANEW)
+    problems: tuple[str, ...] = tuple(name for name, problem in PROBLEMS.items() if problem.half == HELD_OUT_LATER)
     networks: tuple[str, ...] = ()
 
 
