@@ -124,7 +124,7 @@ def _above_the_limit(d: int, bits: float, claimed: float) -> Verdict:
     if claimed >= least:
         return Verdict("limit", Outcome.PASS)
     text = (
-        f"omega_ip = {claimed:.4g} at {bits:g} bits a coordinate and {OVERHEAD_BITS} bits of norms: no unbiased "
+        f"omega_ip = {claimed:.4g} at {bits:g} bits per coordinate and {OVERHEAD_BITS} bits of norms: no unbiased "
         f"estimate is below {least:.4g}; count the bits again, or the constant"
     )
     return Verdict("limit", Outcome.FAIL, text)

@@ -133,7 +133,7 @@ def test_ratio_at_one_common_rate_exceeds_that_of_tuned_rates():
     rows = reproduced.script("tuned_speed_up").check()
     common = [row.measured for row in rows if "common_rate" in row.facts and row.operator == "gamma"
               and row.workload == "digits, m = 4"]  # fmt: skip
-    (entry,) = [block for block in ERRATA.split("\n\n") if block.startswith("AdaComm comes to the loss")]
+    (entry,) = [block for block in ERRATA.split("\n\n") if block.startswith("AdaComm reaches the loss")]
 
     least, tuned = max(common), speed_ups("digits, m = 4")["gamma"][0].measured
     assert least > tuned

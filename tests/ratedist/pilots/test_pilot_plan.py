@@ -1,4 +1,4 @@
-"""Plans from a pilot against the exact enumeration of quadratics: choice, gain, limits, what is not told apart."""
+"""Plans from a pilot against the exact enumeration of quadratics: choice, gain, limits, what is not distinguished."""
 
 import itertools
 import json
@@ -263,7 +263,7 @@ def test_the_identity_is_the_uncompressed_sum():
     assert {choice.operator for choice in rd.plan(pilot=pilot, cluster=CLUSTERS[2]).ranking} == {"binary32"}
 
 
-# -- what is told apart --------------------------------------------------------------------------------------
+# -- what is distinguished -----------------------------------------------------------------------------------
 def noisy(moments, seed=0, noise=0.1):
     values = np.logspace(-1, 0, 40)
     quadratic = Quadratic(values, np.ones(40), np.full(40, noise))
@@ -272,14 +272,14 @@ def noisy(moments, seed=0, noise=0.1):
     return pilot_of(local, trials, D)
 
 
-def test_choices_whose_intervals_overlap_are_not_told_apart():
+def test_choices_whose_intervals_overlap_are_not_distinguished():
     plan = rd.plan(pilot=noisy(32), cluster=CLUSTERS[0])
     best = plan.best.time_ratio.interval
     others = [choice for choice in plan.ranking[1:] if choice.feasible]
     overlapping = [choice for choice in others if choice.time_ratio.interval.lo <= best.hi]
     assert list(plan.alike) == overlapping
     assert 0 < len(overlapping) < len(others)
-    assert f"{len(overlapping)} of {len(others)} other choices cannot be told apart from it" in plan.explain()
+    assert f"{len(overlapping)} of {len(others)} other choices cannot be distinguished from it" in plan.explain()
 
 
 def test_the_surest_choice_has_the_least_upper_end():
