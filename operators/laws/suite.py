@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-from .aggregate.aggregate_claim import AggregateClaim
-from .aggregate.aggregate_corruption import AggregateCorruption
-from .aggregate.aggregate_mass import AggregateMass
-from .aggregate.aggregate_purity import AggregatePurity
-from .feedback.feedback_cleared import FeedbackCleared
-from .feedback.feedback_in_step import FeedbackInStep
-from .feedback.feedback_mass import FeedbackMass
-from .feedback.feedback_purity import FeedbackPurity
+from .aggregate_laws import AggregateClaim, AggregateCorruption, AggregateCount, AggregateMass, AggregatePurity
+from .feedback_laws import FeedbackCleared, FeedbackInStep, FeedbackMass, FeedbackPurity, FeedbackSums
 from .kit.law import Law
 from .kit.subject import Subject
 from .operator.adversarial import Adversarial
+from .operator.circumstances import Circumstances
 from .operator.corruption import Corruption
 from .operator.declared_size import DeclaredSize
-from .operator.determinism import Determinism
-from .operator.devices import Devices
 from .operator.distortion import Distortion
-from .operator.dtypes import Dtypes
 from .operator.enumeration import Enumeration
 from .operator.every_coordinate import EveryCoordinate
 from .operator.exact_marginals import ExactMarginals
 from .operator.expected_size import ExpectedSize
 from .operator.extremes import Extremes
-from .operator.independent_streams import IndependentStreams
 from .operator.input_contract import InputContract
 from .operator.kept_output import KeptOutput
-from .operator.key_collisions import KeyCollisions
-from .operator.key_separation import KeySeparation
 from .operator.lengths import Lengths
 from .operator.negative_zero import NegativeZero
 from .operator.no_mutation import NoMutation
@@ -36,13 +25,11 @@ from .operator.output_form import OutputForm
 from .operator.own_message import OwnMessage
 from .operator.payload_alone import PayloadAlone
 from .operator.permutation import Permutation
-from .operator.private_randomness import PrivateRandomness
 from .operator.projection import Projection
-from .operator.random_state import RandomState
 from .operator.round_trip import RoundTrip
 from .operator.scale import Scale
 from .operator.sign import Sign
-from .operator.strides import Strides
+from .operator.streams import Determinism, IndependentStreams, KeySeparation, PrivateRandomness, RandomState
 from .operator.sure_contraction import SureContraction
 from .operator.tightness import Tightness
 from .operator.unbiasedness import Unbiasedness
@@ -62,16 +49,13 @@ LAWS: tuple[Law, ...] = (  # first what a few calls show, so that a wrong compre
     # keys and state
     Determinism(),
     KeySeparation(),
-    KeyCollisions(),
     PrivateRandomness(),
     RandomState(),
     # the input
     InputContract(),
     NegativeZero(),
     Extremes(),
-    Dtypes(),
-    Strides(),
-    Devices(),
+    Circumstances(),
     Lengths(),
     # metamorphic, where declared
     Scale(),
@@ -93,10 +77,12 @@ LAWS: tuple[Law, ...] = (  # first what a few calls show, so that a wrong compre
     # wrappers with memory
     FeedbackInStep(),
     FeedbackMass(),
+    FeedbackSums(),
     FeedbackCleared(),
     FeedbackPurity(),
     # mergers
     AggregateClaim(),
+    AggregateCount(),
     AggregateMass(),
     AggregatePurity(),
     AggregateCorruption(),

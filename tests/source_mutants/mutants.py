@@ -46,7 +46,7 @@ MUTANTS = tuple(
         ("operators/compressors/k_level.py", "return n / (2 * span)", "return n / span"),
         ("operators/feedback/diana.py", "self.alpha > largest", "self.alpha >= largest"),
         ("operators/feedback/one_bit_adam.py", "if not self.epsilon > 0", "if not self.epsilon >= 0"),
-        ("operators/laws/feedback/feedback_mass.py", "given + x, sent + y", "given + y, sent + x"),
+        ("operators/laws/feedback_laws.py", "given + x, sent + y", "given + y, sent + x"),
         ("operators/summed/shared_scale.py", "* h**2).sum()) / m**2", "* h**2).sum()) / m"),
         ("operators/compressors/qsgd.py", "1 + (length - 1) / s**2", "1 + length / s**2"),
         ("operators/compressors/qsgd.py", "math.sqrt(s * s + length - 1)", "math.sqrt(s * s + length)"),

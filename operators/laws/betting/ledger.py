@@ -10,7 +10,7 @@ from math import log
 import numpy as np
 
 TOGETHER = 0.5  # share of the capital that is bet on all vectors at once; the rest is divided among the vectors
-_LEAST_FACTOR = 1e-300
+LEAST_FACTOR = 1e-300
 
 
 class Ledger:
@@ -61,7 +61,7 @@ def log_growth(factors: np.ndarray) -> np.ndarray:
     """Return the sums of the logarithms over a batch, shape (n, ...) -> (...); a factor below zero by rounding counts
     as 0.
     """
-    return np.log(np.maximum(factors, _LEAST_FACTOR)).sum(axis=0)
+    return np.log(np.maximum(factors, LEAST_FACTOR)).sum(axis=0)
 
 
 def _log_sum(groups: list[np.ndarray]) -> float:

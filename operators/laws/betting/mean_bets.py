@@ -13,14 +13,16 @@ from math import sqrt
 import numpy as np
 
 from .eprocess import SLACK, inflated
-from .ledger import Ledger, log_growth
+from .ledger import LEAST_FACTOR, Ledger, log_growth
 from .stakes import Moments, stakes
 
 SUPPOSED = np.array([1.0, 0.5, 0.25, 0.12, 0.06, 0.03, 0.015, 0.007])  # biases along x, over |x|
+IN_ANY_DIRECTION = np.array([0.5, 0.25, 0.12, 0.06, 0.03])  # biases in an unknown direction, over |x|
 AT_A_COORDINATE = np.array([0.6, 0.2, 0.06])
 MOST_COORDINATES = 128
 LOOKED_AT = 2  # first draws at a vector, on which nothing is bet
-_LEARNT_FROM = 8
+_LEARNT_FROM = 4
+_LEARNT_EVERY = 20  # draws after which the direction is learnt again
 EXACT = 1e-9  # below it a claimed second moment means that nothing is lost
 _BELIEF = 0.2  # draws that the worst case counts for where vectors are compared
 
@@ -34,6 +36,45 @@ class Batch:
     s2: float
     tilt: np.ndarray
     kappa: np.ndarray
+
+
+@dataclass
+class Learnt:
+    """What is known at one vector of a = <e, M/|M|>, with M the sum of the errors before: n, the sums of a and a^2.
+
+    Over pairs of draws the sum of <e, M> is the unbiased U-statistic of ``|E e|^2``.
+    """
+
+    n: int = 0
+    sum: float = 0.0
+    square: float = 0.0
+
+    def add(self, a: np.ndarray) -> None:
+        """Count draws, shape (n,)."""
+        self.n, self.sum, self.square = self.n + a.size, self.sum + float(a.sum()), self.square + float(a @ a)
+
+    def variance(self, mean_square: float) -> float:
+        """Return the variance of a, at first the whole of E|e|^2."""
+        return (max(self.square - self.sum**2 / max(1, self.n), 0.0) + mean_square) / (self.n + 1)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """One batch of pairs: what was bet along the sum M of the n errors before it.
+
+    Along a direction u, ``errors`` and ``sum`` hold <e, u>, shape (n, directions), and <M, u>, shape (directions,).
+    """
+
+    vector: int
+    n: int
+    products: np.ndarray
+    squares: np.ndarray
+    length2: float
+    errors: np.ndarray
+    sum: np.ndarray
+    s2: float
+    mean_square: float
+    spread: float
 
 
 class MeanBets:
@@ -57,9 +98,13 @@ class MeanBets:
         self.moments = [Moments(v.size) for v in directions]
         self.common = _common(directions, self.s2, shared or [True] * len(directions))
         sides = 2 * SUPPOSED.size
-        groups = [(sides, 1, *([2 * AT_A_COORDINATE.size * v.size] if self._by_coordinate(v) else [])) for v in self.v]
-        self.ledger = Ledger((sides, 1), groups)
+        learnt = IN_ANY_DIRECTION.size
+        by_coordinate = [[2 * AT_A_COORDINATE.size * v.size] if self._by_coordinate(v) else [] for v in self.v]
+        self.ledger = Ledger((sides, learnt), [(sides, learnt, *group) for group in by_coordinate])
         self.batches: list[Batch] = []
+        self.pairs: list[Pairs] = []
+        self.learnt = [Learnt() for _ in directions]
+        self.tried = [_tried(v) for v in directions]  # directions in which the power of the learnt bets is computed
         self._excess = 0.0  # sums over all draws of |e|^2 / s^2 - 1, and of its square
         self._excess2 = 0.0
         self._draws = 0
@@ -124,19 +169,22 @@ class MeanBets:
         return tilt, np.concatenate([sides[0][1], sides[1][1]])
 
     def _learnt(self, vector: int, errors: np.ndarray, squares: np.ndarray, s2: float) -> None:
-        moments = self.moments[vector]
-        length = float(np.linalg.norm(moments.error))
-        if moments.n < _LEARNT_FROM or length == 0:
-            return
-        mean = length / moments.n
-        bias = sqrt(max(mean**2 - moments.mean_square(s2) / moments.n, 0.0))  # without what chance adds
-        if bias == 0:
-            return
-        (tilt,), (kappa,), _ = stakes(np.array([bias]), s2, moments, moments.mean_square(s2))
-        side = tilt * (errors @ (moments.error / length))
-        growth = log_growth(1 + side - tilt * SLACK + kappa * (squares - s2))
-        self.ledger.pay_own(vector, 1, growth)
-        self.ledger.pay_together(1, growth)
+        """Bet along the mean of the draws before, which is learnt again every few draws."""
+        moments, learnt = self.moments[vector], self.learnt[vector]
+        total, n = moments.error, moments.n
+        mean_square, spread = moments.mean_square(s2), moments.spread(s2)
+        for begin in range(0, len(errors), _LEARNT_EVERY):
+            part, sizes = errors[begin : begin + _LEARNT_EVERY], squares[begin : begin + _LEARNT_EVERY]
+            length2 = float(total @ total)
+            if n >= _LEARNT_FROM and length2 > 0:
+                u = self.tried[vector]
+                pairs = Pairs(vector, n, part @ total, sizes, length2, part @ u, total @ u, s2, mean_square, spread)
+                growth, a = learnt_growth(pairs, pairs.products, sizes, length2, mean_square, learnt)
+                learnt.add(a)
+                self.ledger.pay_own(vector, 1, growth.sum(axis=0))
+                self.ledger.pay_together(1, growth.sum(axis=0))
+                self.pairs.append(pairs)
+            total, n = total + part.sum(axis=0), n + len(part)
 
     def _coordinates(self, vector: int, errors: np.ndarray, squares: np.ndarray, s2: float) -> None:
         moments = self.moments[vector]
@@ -161,6 +209,46 @@ class MeanBets:
             return -1.0
         supposed, variance, covariance = np.array([bias]), moments.variance_along(s2), moments.covariance()
         return min(float(stakes(supposed, s2, moments, variance, side * covariance)[2][0]) for side in (1, -1))
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    """The mean and the variance of ``|e|^2``, as ``stakes`` needs them."""
+
+    mean: float
+    variance: float
+
+    def mean_square(self, s2: float) -> float:
+        return min(s2, self.mean)
+
+    def spread(self, s2: float) -> float:
+        return self.variance
+
+
+def learnt_growth(
+    pairs: Pairs, products: np.ndarray, squares: np.ndarray, length2: float, mean_square: float, learnt: Learnt
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log-growth of the bets along M, shape (n, biases), and a = <e, M/|M|>, shape (n,).
+
+    Parameters
+    ----------
+    products, squares : ndarray
+        <e, M> and ``|e|^2``, shape (n,).
+    length2, mean_square : float
+        ``|M|^2``, and the mean of ``|e|^2`` so far.
+    """
+    a = products / sqrt(length2)
+    drift = IN_ANY_DIRECTION**2 / np.sqrt(IN_ANY_DIRECTION**2 + mean_square / pairs.n)  # of a, under each bias
+    sizes = _Sizes(mean_square, pairs.spread)
+    tilt, kappa, _ = stakes(drift, pairs.s2, sizes, learnt.variance(mean_square))
+    payoff = 1 + tilt * a[:, None] - tilt * SLACK + kappa * (squares[:, None] - pairs.s2)
+    return np.log(np.maximum(payoff, LEAST_FACTOR)), a
+
+
+def _tried(v: np.ndarray) -> np.ndarray:
+    """Return unit vectors as columns, shape (d, 3): along x, a coordinate, a random direction."""
+    random = np.random.default_rng(v.size).standard_normal(v.size)
+    return np.stack([v, np.eye(1, v.size)[0], random / np.linalg.norm(random)], axis=1)
 
 
 def _common(directions: list[np.ndarray], second_moments: list[float], shared: list[bool]) -> list[bool]:

@@ -15,15 +15,16 @@ import numpy as np
 
 from .eprocess import SLACK
 from .ledger import TOGETHER
-from .mean_bets import AT_A_COORDINATE, SUPPOSED, Batch, MeanBets
+from .mean_bets import AT_A_COORDINATE, IN_ANY_DIRECTION, SUPPOSED, Batch, Learnt, MeanBets, learnt_growth
 from .size_bets import STAKES, SizeBets
 from .stakes import stakes
 
 QUANTILE = 3.3
 EXCESS_QUANTILE = 3.8  # more, because the best of several stakes is taken on the sample: 3.3 left 97.2 % of 99 %
 _NEAREST = 3  # supposed biases whose bets are paid again
-_STEPS = 14  # of bisection
+_STEPS, _FEWER_STEPS = 14, 8  # of bisection; where a step takes longer
 _LEAST, _MOST = 1e-6, 2.0
+_LEAST_LENGTH = 1e-3  # of a bias in any direction
 
 
 @dataclass(frozen=True)
@@ -39,15 +40,19 @@ class Power:
         One coordinate of any one vector off.
     excess : float or None, optional
         mean squared errors above the constant by this share, on average over the draws.
+    any_direction : float or None, optional
+        The length of a bias at every vector, in a direction that nobody knows.
     """
 
     along_x: float | None = None
     coordinate: float | None = None
     excess: float | None = None
+    any_direction: float | None = None
 
     def __str__(self) -> str:
         faults = (
             ("a bias along x", self.along_x, "below {:.2g} |x|", 1),
+            ("a bias in any direction, at every vector,", self.any_direction, "of length below {:.2g} |x|", 1),
             ("a bias in a single coordinate of a single vector", self.coordinate, "below {:.2g} |x|", 1),
             ("an error above the constant", self.excess, "by less than {:.2g} %", 100),
         )
@@ -70,6 +75,34 @@ def bias_along_x(bets: MeanBets, level: float) -> float:
     draws = _Draws(bets.batches)
     threshold = -log(level) - log(TOGETHER / 2 / (2 * SUPPOSED.size))
     return _least(lambda b: min(draws.capital(b), draws.capital(-b)) >= threshold)
+
+
+def bias_in_any_direction(bets: MeanBets, level: float) -> float:
+    """Return the least length of a bias at every vector that would have been found, whatever its direction."""
+    if not bets.pairs:
+        return inf
+    threshold = -log(level) - log(TOGETHER / 2 / IN_ANY_DIRECTION.size)
+    directions = range(bets.tried[0].shape[1])
+    return _least(
+        lambda b: min(_learnt_capital(bets, b, j) for j in directions) >= threshold, _FEWER_STEPS, _LEAST_LENGTH
+    )
+
+
+def _learnt_capital(bets: MeanBets, bias: float, direction: int) -> float:
+    """Return what the bets on pairs would have earned with a bias of this length, less QUANTILE deviations."""
+    learnt = [Learnt() for _ in bets.v]
+    growth = []
+    for p in bets.pairs:
+        along, of_sum = p.errors[:, direction], p.sum[direction]
+        length2 = p.length2 + 2 * p.n * bias * of_sum + (p.n * bias) ** 2
+        products = p.products + bias * (of_sum + p.n * along) + p.n * bias**2
+        squares = p.squares + 2 * bias * along + bias**2
+        paid, a = learnt_growth(p, products, squares, length2, p.mean_square + bias**2, learnt[p.vector])
+        learnt[p.vector].add(a)
+        growth.append(paid)
+    starts = np.cumsum([0, *(len(g) for g in growth[:-1])])
+    counts = np.array([len(g) for g in growth])[:, None]
+    return _less_its_deviations(np.concatenate(growth), starts, counts)
 
 
 class _Draws:
@@ -152,12 +185,12 @@ def _capital(ratio: np.ndarray, starts: np.ndarray, counts: np.ndarray) -> float
     return _less_its_deviations(growth, starts, counts[:, None], EXCESS_QUANTILE)
 
 
-def _least(found: Callable[[float], bool]) -> float:
+def _least(found: Callable[[float], bool], steps: int = _STEPS, least: float = _LEAST) -> float:
     """Return the least value at which ``found`` holds, within a few per cent above; inf if there is none."""
-    low, high = _LEAST, _MOST
+    low, high = least, _MOST
     if not found(high):
         return inf
-    for _ in range(_STEPS):
+    for _ in range(steps):
         middle = sqrt(low * high)
         low, high = (low, middle) if found(middle) else (middle, high)
     return high

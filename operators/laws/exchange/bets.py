@@ -14,7 +14,7 @@ from bounds.claims import UnbiasedMean
 
 from ..betting.eprocess import SLACK, DirectionBets, inflated
 from ..betting.mean_bets import EXACT, MeanBets
-from ..betting.power import Power, bias_along_x, bias_of_a_coordinate, excess
+from ..betting.power import Power, bias_along_x, bias_in_any_direction, bias_of_a_coordinate, excess
 from ..betting.size_bets import SizeBets
 from ..kit.evidence import Draws
 from ..kit.statistical import ClaimBets
@@ -76,7 +76,9 @@ class MeanBias(ClaimBets):
     def power(self) -> Power:
         """Return what would have been found."""
         return Power(
-            along_x=bias_along_x(self.bets, self.level), coordinate=bias_of_a_coordinate(self.bets, self.level)
+            along_x=bias_along_x(self.bets, self.level),
+            coordinate=bias_of_a_coordinate(self.bets, self.level),
+            any_direction=bias_in_any_direction(self.bets, self.level),
         )
 
 

@@ -2,9 +2,9 @@
 
 Every draw has a vector of its own: a length drawn log-uniformly up to ``budget.large``, every second one with a drawn
 remainder modulo a power of two; mass on all of it, on its end, on a block, on its front or on one coordinate; and a
-circumstance (``kit.circumstances``).  The bets are pooled (``betting.swarm_bets``).  After a first round every second
-draw goes where the evidence has grown most.  A vector at which a bet of its own wins is drawn at again while it wins.
-Of a strict contraction every draw is judged.
+circumstance (``operator.circumstances``).  The bets are pooled (``betting.swarm_bets``).  After a first round every
+second draw goes where the evidence has grown most.  A vector at which a bet of its own wins is drawn at again while it
+wins.  Of a strict contraction every draw is judged.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from bounds.claims import StrictlyContractive, Unbiased
 
 from ..betting.eprocess import SLACK, inflated
 from ..betting.swarm_bets import SwarmBets, Winning
-from ..kit import circumstances
 from ..kit.clock import work_s
 from ..kit.examples import Example
 from ..kit.law import SLOW_S, Context, Law, NotApplicable, Violation, fresh_key, raised, second_moment
 from ..kit.subject import OutOfTime, Subject
 from ..kit.verdict import Outcome, Verdict
+from . import circumstances
 
 BANDS = (1, 64, 1024, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24)
 PLACES = ("everywhere", "at the end", "in a block", "at the front", "at one coordinate")

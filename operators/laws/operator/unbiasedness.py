@@ -15,7 +15,7 @@ from bounds.claims import Unbiased
 from ..betting.budget import Budget
 from ..betting.ledger import Ledger
 from ..betting.mean_bets import MeanBets
-from ..betting.power import Power, bias_along_x, bias_of_a_coordinate
+from ..betting.power import Power, bias_along_x, bias_in_any_direction, bias_of_a_coordinate
 from ..kit.evidence import Draws
 from ..kit.examples import Example
 from ..kit.law import Context
@@ -127,5 +127,7 @@ class _Mean(ClaimBets):
     def power(self) -> Power:
         """Return what would have been found."""
         return Power(
-            along_x=bias_along_x(self.mean, self.level), coordinate=bias_of_a_coordinate(self.mean, self.level)
+            along_x=bias_along_x(self.mean, self.level),
+            coordinate=bias_of_a_coordinate(self.mean, self.level),
+            any_direction=bias_in_any_direction(self.mean, self.level),
         )

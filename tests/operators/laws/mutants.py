@@ -198,7 +198,7 @@ mutant("Rice remainder one bit narrower than read", Largest(), "output-form",
        low_text=lambda self, gap: unsigned(gap % 2 ** (self.low - 1), self.low - 1))  # fmt: skip
 mutant("index kept in 16 bits", Largest(), "lengths",
        index=lambda self, previous, gap: (previous + 1 + gap) % (1 << 16))  # fmt: skip
-mutant("strided view read as contiguous", Largest(), "strides", encode=_contiguous_memory)
+mutant("strided view read as contiguous", Largest(), "circumstances", encode=_contiguous_memory)
 mutant("bytes left over accepted", MeanSign(), "corruption", _decode=_unfinished)
 mutant("missing bits read as zeros", MeanSign(), "corruption", _decode=_forgiving)
 mutant("bits declared for d only, scale forgotten", MeanSign(), "declared-size", bits=lambda self, d: Size.fixed(d))
@@ -237,7 +237,7 @@ mutant("subnormal range reached too early", Dithering(), "exact-marginals",
 mutant("TernGrad clipped and still called unbiased", Ternary(), "exact-marginals", write=_clipped)
 mutant("NaN replaced by zero in silence", MeanSign(), "input-contract",
        encode=lambda self, x, *, key: MeanSign.encode(self, torch.as_tensor(x).nan_to_num(), key=key))  # fmt: skip
-mutant("half input computed in half precision", MeanSign(), "dtypes",
+mutant("half input computed in half precision", MeanSign(), "circumstances",
        encode=lambda self, x, *, key: MeanSign.encode(
            self, x / x.abs().max() if isinstance(x, torch.Tensor) and x.dtype == torch.float16 else x, key=key
        ))  # fmt: skip
@@ -391,7 +391,7 @@ for what, changed in {
     "rank added to the seed": lambda key: Key(key.seed + (key.rank or 0), step=key.step, layer=key.layer),
     "seed cut to 32 bits": lambda key: replace(key, seed=key.seed % (1 << 32)),
 }.items():
-    mutant(what, Dithering(), "key-collisions",
+    mutant(what, Dithering(), "key-separation",
            uniform=lambda self, key, d, changed=changed: uniform(changed(key), d))  # fmt: skip
 
 

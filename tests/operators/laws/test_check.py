@@ -84,7 +84,9 @@ def test_plain_function_is_judged_by_its_claim_alone():
     exactly = {"exact-marginals", "enumeration"}
     assert (
         judged - {"constant-reached"}
-        == {"output-form", "zero", "no-mutation", "kept-output", "lengths"} | by_statistics | exactly
+        == {"output-form", "zero", "no-mutation", "kept-output", "lengths", "independent-streams"}
+        | by_statistics
+        | exactly
     )
     assert "no codec, no key" in report["corruption"].text
     assert "no codec, no key" in report["random-state"].text

@@ -17,8 +17,7 @@ REPRESENTATIVES = ("2 % shrink", "k/d for d/k", "sign scale max", "every output 
 # invalid input, equivariance, purity or the meaning of keys: what breaks only such a promise is no wrong map.
 OF_THE_CONTRACT = {
     "declared-size", "expected-size", "corruption", "round-trip", "payload-alone", "input-contract", "negative-zero",
-    "strides", "dtypes", "lengths", "private-randomness", "random-state", "determinism", "key-separation",
-    "key-collisions",
+    "circumstances", "lengths", "private-randomness", "random-state", "determinism", "key-separation",
     "independent-streams", "scale", "sign", "permutation", "extremes",
 }  # fmt: skip
 NOT_ACCUSED = {

@@ -34,6 +34,7 @@ RAISING = {  # convicted because the operator itself raises
     "no guard for the zero vector",
     "0/0 in an empty sign class",
     "private by declaration, key read by the decoder",
+    "strided view read as contiguous",  # with the whole of a longer vector's memory
 }
 
 
@@ -88,10 +89,9 @@ def test_too_good_a_contraction_of_the_mean_is_convicted_with_the_standard_budge
 
 
 def test_every_law_convicts_a_mutant():
-    """The law of devices needs a CUDA device; it is tried on machines that have one."""
     convicting = {m.law for m in MUTANTS} | {m.law for m in WRAPPER_MUTANTS}
 
-    assert {law.name for law in LAWS} - convicting == {"devices"}
+    assert not {law.name for law in LAWS} - convicting
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ from operators import (
     GlobalTopK,
     Identity,
     Key,
+    MajorityVote,
     Mean,
     Message,
     ScaledSign,
@@ -118,6 +119,11 @@ def _cover_up(self: Mean, messages: Sequence[Message], *, d: int, keys: Sequence
     return Mean.merge(self, [m for m, _ in good], d=d, keys=[k for _, k in good])
 
 
+def _vote_in_eight_bits(self: MajorityVote, messages: Sequence[Message], d: int, keys: Sequence[Key]) -> Message:
+    total = self.decoded(messages, d, keys).astype(np.int8).sum(axis=0, dtype=np.int8)
+    return self.downlink.encode(torch.from_numpy(total).float(), key=keys[0])
+
+
 def _too_good(self: Mean, d: int, n: int) -> Claim:
     up = self.operator.claim(d)
     assert isinstance(up, Unbiased)
@@ -131,10 +137,13 @@ mutant("state changed in place", ErrorFeedback(TopK(fraction=0.3)), "feedback-pu
 mutant("sender follows its input, receiver the messages", EF21(TopK(fraction=0.3)), "feedback-in-step",
        encode=_sender_uncoded)  # fmt: skip
 mutant("momentum not masked", DeepGradientCompression(fraction=0.3), "feedback-cleared", encode=_momentum_kept)
+mutant("residual never kept", ErrorFeedback(TopK(fraction=0.3)), "feedback-sums", encode=_no_memory)
 mutant("dropped entries not returned", GlobalTopK(fraction=0.3), "aggregate-mass", exchange=_forgetful_exchange)
 mutant("sum divided by n - 1", Mean(Identity()), "aggregate-claim", merge=_sum_for_mean)
 mutant("omega/n^2 for omega/n", Mean(QSGD(levels=1)), "aggregate-claim", claim_mean=_too_good)
 mutant("contraction of the mean too good", Mean(TopK(fraction=0.3)), "aggregate-claim",
        claim_mean=lambda self, d, n: Contractive(0.2))  # fmt: skip
 mutant("no messages merged to zero", Mean(Identity()), "aggregate-purity", merge=_anything_merged)
+mutant("counts kept in eight bits", MajorityVote(), "aggregate-count",
+       merge=lambda self, messages, *, d, keys: _vote_in_eight_bits(self, messages, d, keys))  # fmt: skip
 mutant("damaged messages left out in silence", Mean(QSGD(levels=4)), "aggregate-corruption", merge=_cover_up)

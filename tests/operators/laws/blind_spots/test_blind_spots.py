@@ -6,12 +6,16 @@ import pytest
 
 from operators.laws import Budget, check
 
-from . import vectors
+from . import circumstances, spread, streams, vectors, wrappers
 
 SHORT = replace(Budget(), large=1 << 14, shrinking=0).untimed()
 LONG = replace(Budget(), large=1 << 20, shrinking=0).untimed()
 OF_LENGTHS = [w for w in vectors.WRONG if w.kind in ("lengths", "remainders")]
 LONG_ONLY = ("halved beyond", "second half", "index of 16", "not finite", "last coordinate lost")
+
+
+WRONG = [*vectors.WRONG, *spread.WRONG, *streams.WRONG, *circumstances.WRONG]
+UNTIMED = replace(Budget(), shrinking=0).untimed()
 
 
 def named(wrong):
@@ -34,7 +38,74 @@ def test_honest_subject_is_not_accused_at_any_length(honest):
     assert "lengths up to 16" in report["lengths"].text
 
 
-@pytest.mark.parametrize("kind", ["lengths", "remainders"])
+@pytest.mark.every(5)
+@pytest.mark.parametrize("wrong", spread.WRONG, ids=named)
+def test_bias_in_an_unknown_direction_is_found(wrong):
+    report = check(wrong.subject, claim=wrong.claim, budget=UNTIMED, seed=4, laws=["unbiasedness"])
+
+    assert report.failures, str(report)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("honest", spread.HONEST, ids=named)
+def test_pass_says_which_bias_in_any_direction_would_have_been_found(honest):
+    report = check(honest.subject, claim=honest.claim, budget=UNTIMED, seed=4, laws=["unbiasedness"])
+
+    assert report.ok, str(report)
+    assert report.power.any_direction < 0.05
+
+
+STREAMS = ["key-separation", "independent-streams"]
+
+
+@pytest.mark.parametrize("wrong", streams.WRONG, ids=named)
+def test_random_numbers_that_depend_on_each_other_are_found(wrong):
+    report = check(wrong.subject, claim=wrong.claim, budget=UNTIMED, seed=4, laws=STREAMS)
+
+    assert report.failures, str(report)
+
+
+@pytest.mark.parametrize("honest", streams.HONEST, ids=named)
+def test_independent_random_numbers_are_not_accused(honest):
+    assert check(honest.subject, claim=honest.claim, budget=UNTIMED, seed=4, laws=STREAMS).ok
+
+
+@pytest.mark.parametrize("wrong", circumstances.WRONG, ids=named)
+def test_result_that_depends_on_circumstances_is_found(wrong):
+    report = check(wrong.subject, claim=wrong.claim, budget=UNTIMED, seed=4, laws=["circumstances"])
+
+    assert report.failures, str(report)
+
+
+@pytest.mark.parametrize("honest", circumstances.HONEST, ids=named)
+def test_result_that_depends_on_vector_and_key_alone_is_not_accused(honest):
+    assert check(honest.subject, claim=honest.claim, budget=UNTIMED, seed=4, laws=["circumstances"]).ok
+
+
+@pytest.mark.parametrize("kind", ["lengths", "remainders", "spread bias", "streams", "circumstances"])
 def test_there_are_six_wrong_subjects_of_each_kind_in_both_forms(kind):
     for form in ("Operator", "function"):
-        assert len({w.what for w in vectors.WRONG if w.kind == kind and w.form == form}) >= 6
+        assert len({w.what for w in WRONG if w.kind == kind and w.form == form}) >= 6
+
+
+OF_WRAPPERS = {"feedback": ["feedback-sums"], "aggregates": ["aggregate-claim", "aggregate-count"]}
+
+
+@pytest.mark.every(4)
+@pytest.mark.parametrize("wrong", wrappers.WRONG, ids=lambda wrong: wrong.what)
+def test_fault_after_many_messages_or_with_many_workers_is_found(wrong):
+    report = check(wrong.subject, budget=UNTIMED, seed=5, laws=OF_WRAPPERS[wrong.kind])
+
+    assert report.failures, str(report)
+
+
+@pytest.mark.parametrize("honest", wrappers.HONEST, ids=lambda honest: honest.what)
+def test_right_memory_and_mergers_are_not_accused(honest):
+    laws = ["feedback-sums", "aggregate-count"]
+
+    assert check(honest.subject, budget=UNTIMED, seed=5, laws=laws, accept_inconclusive=True).ok
+
+
+@pytest.mark.parametrize("kind", ["feedback", "aggregates"])
+def test_there_are_six_wrong_wrappers_of_each_kind(kind):
+    assert len({w.what for w in wrappers.WRONG if w.kind == kind}) >= 6

@@ -1,1 +1,0 @@
-"""Judge an aggregation, one law a file."""

@@ -1,1 +1,0 @@
-"""Judge a feedback method, one law a file."""
