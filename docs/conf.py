@@ -27,6 +27,7 @@ extensions = [
     "citations",
     "known_names",
     "reproduced",
+    "sources",
     "templates",
 ]
 exclude_patterns = ["_build", "_static", "benchmarks", "data", "studies", "figures"]

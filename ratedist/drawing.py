@@ -10,15 +10,16 @@ import numpy as np
 
 PREFERRED = ("omega", "alpha", "tau", "time_s", "eta", "bits", "d")
 POINTS = 100
-# Okabe and Ito 2008: colours that colour-blind readers can tell apart.
+# Okabe and Ito 2008: colours that colour-blind readers can distinguish.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKS = ("o", "s", "^", "D")
-LINE_OF_TEXT = 0.05  # of the axes' height
+LINE_OF_TEXT_IN = 0.14  # height of a line of 8 pt
+WIDTH_IN = 6.0  # of a figure; a column of a paper has 3.3
 SPAN = 100.0  # a curve goes from 1/SPAN to SPAN times the point, inside the assumptions
 
 
-def axes(ax: Any) -> Any:
-    """Return the given axes, or new ones.
+def axes(ax: Any, width_in: float = WIDTH_IN) -> Any:
+    """Return the given axes, or those of a new figure ``width_in`` inches wide.
 
     Raises
     ------
@@ -31,7 +32,7 @@ def axes(ax: Any) -> Any:
         from matplotlib.figure import Figure
     except ImportError:
         raise ImportError('plots need matplotlib: pip install "ratedist[validate]"') from None
-    figure = Figure(figsize=(6, 4), layout="constrained")
+    figure = Figure(figsize=(width_in, min(2 / 3 * width_in + 0.6, 4.0)), layout="constrained")
     return figure.add_subplot()
 
 
@@ -173,8 +174,12 @@ def label_of(text: str) -> str:
     return f" {line}" if line.startswith("_") else line
 
 
-def plot_comparison(points: Sequence[tuple[str, float, float, bool]], title: str, ax: Any) -> Any:
+def plot_comparison(
+    points: Sequence[tuple[str, float, float, bool]], title: str, ax: Any, *, width_in: float = WIDTH_IN
+) -> Any:
     """Draw error against bits: one curve per family, the user's own as stars, and the limits of the two classes.
+
+    The limits hold in the worst case over vectors, and on average for Gaussian ones: the two are equal.
 
     Parameters
     ----------
@@ -184,8 +189,10 @@ def plot_comparison(points: Sequence[tuple[str, float, float, bool]], title: str
         Above the axes.
     ax : matplotlib.axes.Axes or None
         Where to draw; None makes a figure.
+    width_in : float, inches, optional
+        Width of that figure.
     """
-    ax = axes(ax)
+    ax = axes(ax, width_in)
     most = max((bits for _, bits, *_ in points), default=1.0)
     ends: list[tuple[str, float, float, str]] = []  # text, last point, colour
     curves = [(family, [p for p in points if p[0] == family]) for family in dict.fromkeys(p[0] for p in points)]
@@ -202,14 +209,17 @@ def plot_comparison(points: Sequence[tuple[str, float, float, bool]], title: str
         ends.append((label_of(family), *curve[-1], colour))
     rates = np.linspace(0.02, 1.0, 200) * most
     for name, style, limit in (
-        ("limit, contractive", ":", np.exp(-2 * np.log(2) * rates)),
+        ("limit, biased", ":", np.exp(-2 * np.log(2) * rates)),
         ("limit, unbiased", "--", 1 / np.expm1(2 * np.log(2) * rates)),
     ):
         ax.plot(rates, limit, "k" + style, linewidth=1, label=name)
         ends.append((name, most, float(limit[-1]), "black"))
     nmses = [nmse for _, _, nmse, _ in points]
     ax.set(xlabel="bits per coordinate", ylabel="NMSE", yscale="log", xlim=(0, 1.02 * most))
-    ax.set_title(title, loc="left", fontsize=10)
+    ax.set_title(f"{title}\nlimits: worst case, equal to Gaussian", loc="left", fontsize=8)
+    ax.xaxis.label.set_size(8)
+    ax.yaxis.label.set_size(8)
+    ax.tick_params(labelsize=8)
     if nmses:
         ax.set_ylim(min(*nmses, 2.0 ** (-2 * most)) / 2, 3 * max(1.0, *nmses))
     _label_ends(ax, ends)
@@ -221,7 +231,8 @@ def _label_ends(ax: Any, ends: Sequence[tuple[str, float, float, str]]) -> None:
     """Write each curve's name right of its last point, names apart by at least a line's height."""
     low, high = np.log(ax.get_ylim())
     ends = sorted(ends, key=lambda end: end[2])
-    steps = LINE_OF_TEXT * (high - low) * np.arange(len(ends))
+    height_in = ax.get_position().height * ax.figure.get_figheight()
+    steps = LINE_OF_TEXT_IN / height_in * (high - low) * np.arange(len(ends))
     heights = np.log([y for _, _, y, _ in ends]) - steps
     upward, downward = np.maximum.accumulate(heights), np.minimum.accumulate(heights[::-1])[::-1]
     for (text, x, y, colour), height in zip(ends, (upward + downward) / 2 + steps, strict=True):

@@ -18,7 +18,7 @@ def figure_html(figure: Any, caption: str, source: str = "") -> str:
     import matplotlib.pyplot as plt
 
     text = io.StringIO()
-    figure.savefig(text, format="svg", bbox_inches="tight")
+    figure.savefig(text, format="svg")
     plt.close(figure)
     svg = text.getvalue()
     folded = f"<details><summary>Record and circumstances</summary>{html.escape(source)}</details>" if source else ""

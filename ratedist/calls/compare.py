@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from bounds.frame import frame
 
 from ..cluster.compressors import as_operator
+from ..drawing import WIDTH_IN
 from ..numbers import Numbers, Vector, refusal
 from ..records import Answer, Answered, Table, number_text, plain, unit_text
 from .arguments import Specifications
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from operators.functions.own import Compressor
 
+LEAST_WIDTH_IN = 3.0  # labels of 8 pt leave no axes in less
 NEAR = 0.05  # relative, of bits that are taken to be equal
 RATES = (1.0, 2.0, 4.0)
 SPELLED_RATES = ("1", "2", "4")  # on the command line
@@ -148,35 +150,46 @@ class Comparison(Answered):
             (r"\begin{tabular}{lrrrr}", r"\hline", head, r"\hline", *lines, r"\hline", r"\end{tabular}", "")
         )
 
-    def plot(self, *, ax: Any = None) -> Any:
+    def plot(self, *, ax: Any = None, width_in: float = WIDTH_IN) -> Any:
         """Draw error against bits, a curve a family, the user's own in front, and the limits; returns the axes.
 
         Parameters
         ----------
         ax : optional
             Matplotlib axes to draw on; new ones unless given.
+        width_in : float, inches, optional
+            Width of a new figure, at least 3; 3.3 fits a column of a paper.
+
+        Raises
+        ------
+        ValueError
+            For a width below 3 inches.
         """
         from ..drawing import plot_comparison
+
+        require_width(width_in)
 
         points = [
             (row.family, row.measured.bits, row.measured.nmse, row.is_own)
             for row in self.rows
             if row.measured is not None and row.measured.nmse > 0
         ]
-        return plot_comparison(points, f"one vector, d = {number_text(self.d)}", ax)
+        return plot_comparison(points, f"one vector, d = {number_text(self.d)}", ax, width_in=width_in)
 
-    def save(self, path: str | Path) -> Path:
+    def save(self, path: str | Path, *, width_in: float = WIDTH_IN) -> Path:
         """Write a figure (.pdf, .svg, .png) or the table (.csv, .tex) and return its path.
 
         Parameters
         ----------
         path : str or Path
             Its suffix says what is written.
+        width_in : float, inches, optional
+            Width of the figure, at least 3; 3.3 fits a column of a paper.
 
         Raises
         ------
         ValueError
-            For another suffix, and a path that cannot be written.
+            For another suffix, a path that cannot be written, and a width below 3 inches.
         """
         file = require_writable(path)
         match file.suffix:
@@ -185,7 +198,7 @@ class Comparison(Answered):
             case ".tex":
                 file.write_text(self.to_latex(), encoding="utf-8")
             case _:
-                self.plot().figure.savefig(file, dpi=200)
+                self.plot(width_in=width_in).figure.savefig(file, dpi=200)
         return file
 
     def __repr__(self) -> str:
@@ -349,6 +362,13 @@ def _family(point: Measured) -> str:
     return point.operator.partition(":")[0]
 
 
+def require_width(width_in: float) -> None:
+    """Refuse a figure that is too narrow for its labels."""
+    if not LEAST_WIDTH_IN <= width_in < math.inf:
+        rule = f"width_in >= {LEAST_WIDTH_IN:g} inches, finite"
+        raise refusal("width_in", rule, width_in, remedy="3.3 fits a column of a paper")
+
+
 def require_writable(path: str | Path) -> Path:
     """Return the path of a figure or table that can be written; an existing file is overwritten.
 
@@ -503,6 +523,7 @@ def _run(
     seed: int = 0,
     source: bool = False,
     out: str | None = None,
+    width_in: float = WIDTH_IN,
 ) -> Comparison:
     """Compare on the tensors of a file.
 
@@ -520,6 +541,8 @@ def _run(
         Also give the distance from this vector's own limit.
     out : str or None, optional
         Write a figure (.pdf, .svg, .png) or the table (.csv, .tex).
+    width_in : float, inches, optional
+        Width of the figure; 3.3 fits a column of a paper.
     """
     from ..numbers import real
     from ..sources.tensor_files import read
@@ -529,6 +552,7 @@ def _run(
     named = [subject, *(against if against is not None else (name for name in AGAINST if name != subject))]
     if out is not None:
         require_writable(out)
+        require_width(width_in)
     content = read(file)
     with _progress(len(named) * len(rates)) as advance:
         result = compare(
@@ -536,7 +560,7 @@ def _run(
         )
     result = replace(result, tensors=content.read, left_out=content.left_out)
     if out is not None:
-        result.save(out)
+        result.save(out, width_in=width_in)
     return result
 
 

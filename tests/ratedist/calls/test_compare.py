@@ -83,9 +83,9 @@ def test_the_suffix_says_what_is_written(suffix, tmp_path):
 def test_figure_has_a_curve_a_family_the_own_one_in_front_and_both_limits():
     ax = rd.compare(["tcdq", zeros], X, bits=(1, 2)).plot()
     lines = {line.get_label(): line for line in ax.get_lines()}
-    assert set(lines) == {"tcdq", "zeros", "limit, unbiased", "limit, contractive"}
+    assert set(lines) == {"tcdq", "zeros", "limit, unbiased", "limit, biased"}
     assert lines["zeros"].get_zorder() > lines["tcdq"].get_zorder()
-    bits, nmse = lines["limit, contractive"].get_data()
+    bits, nmse = lines["limit, biased"].get_data()
     assert np.log2(nmse) == pytest.approx(-2 * bits)
     bits, nmse = lines["limit, unbiased"].get_data()
     assert np.log2(1 + 1 / nmse) / 2 == pytest.approx(bits)
@@ -93,9 +93,24 @@ def test_figure_has_a_curve_a_family_the_own_one_in_front_and_both_limits():
     assert all(low < y < high for y in (1.0, *lines["tcdq"].get_ydata()))
 
 
+@pytest.mark.parametrize("width_in", [3.3, 6.0])
+def test_a_figure_fits_its_width_and_names_what_its_limits_are(width_in):
+    ax = rd.compare(["tcdq", zeros], X, bits=(1, 2)).plot(width_in=width_in)
+    ax.figure.savefig(io.BytesIO(), format="svg")  # which lays it out
+    assert ax.figure.get_figwidth() == width_in
+    box = ax.figure.get_tightbbox()
+    assert box.x0 >= 0
+    assert box.x1 <= width_in
+    assert "worst case" in ax.get_title(loc="left")
+    assert "Gaussian" in ax.get_title(loc="left")
+    assert {text.get_text() for text in ax.texts} == {"tcdq", "zeros", "limit, unbiased", "limit, biased"}
+    assert min(text.get_fontsize() for text in [*ax.texts, ax.xaxis.label, ax.yaxis.label, ax.title]) >= 8
+
+
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
+        (lambda: rd.compare(["eden"], X, bits=1).plot(width_in=1.0), "width_in >= 3 inches, finite; got width_in = 1"),
         (lambda: rd.compare("tcdq", X), "compressors must be a list of at least one; got 'tcdq'"),
         (lambda: rd.compare([], X), r"got \[\]"),
         (lambda: rd.compare(["nobody"], X), "unknown operator 'nobody'"),
