@@ -37,6 +37,7 @@ nitpick_ignore = [  # types of annotations and base classes that are no public n
     for name in (
         "accelerate.accelerator.Accelerator",
         "bounds.fields.Fields",
+        "bounds.runtime.laws.GammaFamily",
         "flwr.app.ArrayRecord",
         "flwr.app.ConfigRecord",
         "flwr.app.Context",
