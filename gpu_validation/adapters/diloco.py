@@ -51,11 +51,13 @@ class DiLoCo:
 
     Notes
     -----
-    torchft's ``model_fragments``, ``fragment_sync_delay`` and ``fragment_update_alpha`` correspond to ``fragments``,
-    ``delay`` and ``overlap``.  At the end of ``with`` the current round is ended; torchft leaves the models different.
-    An error inside is raised immediately, without an averaging.  The next ``with`` of the same object then starts from
-    rank 0's model, without states of feedback and outer momentum.  All ranks must make equally many steps, also where a
-    ``GradScaler`` skips one.
+    torchft's ``model_fragments``, ``fragment_sync_delay`` and ``fragment_update_alpha`` are ``fragments``, ``delay``
+    and ``local_weight`` of ``overlap="overwrite"``.  A delay of 0, torchft's default, waits for the average.
+
+    At the end of ``with`` the current round is ended; torchft leaves the models different.  An error inside is raised
+    immediately, without an averaging.  The next ``with`` of the same object then starts from rank 0's model, without
+    states of feedback and outer momentum.  All ranks must make equally many steps, also where a ``GradScaler`` skips
+    one.
     """
 
     def __init__(

@@ -46,6 +46,7 @@ class AveragingKeywords(TypedDict, total=False):
     overlap: Overlap
     delay: int | None
     fragments: int
+    local_weight: float
     ranks_per_node: int
 
 

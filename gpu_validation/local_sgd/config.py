@@ -33,8 +33,8 @@ class Settings:
     """Checked settings of ``PeriodicAveraging``, which explains each of them.
 
     ``schedule``, ``operator``, ``mixing``, ``key``, ``optimizer_state``, ``block_momentum``, ``steps``, ``piggyback``,
-    ``exchange``, ``second``, ``errors``, ``outer``, ``overlap``, ``delay``, ``fragments``, ``ranks_per_node`` and
-    ``uneven`` have the meaning they have there.
+    ``exchange``, ``second``, ``errors``, ``outer``, ``overlap``, ``delay``, ``fragments``, ``local_weight``,
+    ``ranks_per_node`` and ``uneven`` have the meaning they have there.
 
     Parameters
     ----------
@@ -64,6 +64,7 @@ class Settings:
     overlap: Overlap = "none"
     delay: int | None = None
     fragments: int = 1
+    local_weight: float = 0.0
     ranks_per_node: int = 1
     uneven: bool = False
     least: int = 0
@@ -76,7 +77,8 @@ class Settings:
             value = getattr(self, name)
             if value is not None or name not in ("delay", "steps"):
                 object.__setattr__(self, name, whole_number(name, value))
-        object.__setattr__(self, "block_momentum", _real("block_momentum", self.block_momentum))
+        for name in ("block_momentum", "local_weight"):
+            object.__setattr__(self, name, _real(name, getattr(self, name)))
         self.rule  # noqa: B018  raises for an invalid schedule
         if not isinstance(self.mixing, Mixing) and self.mixing != "full":
             raise ValueError(f'mixing must be "full" or a mode of gpu_validation.local_sgd.mixing; got {self.mixing!r}')
@@ -130,12 +132,19 @@ class Settings:
         if self.overlap not in ("none", *RULES):
             raise ValueError(f"overlap must be none, {', '.join(RULES)}; got {self.overlap!r}")
         if not self.overlaps:
-            if self.delay is not None or self.fragments != 1:
+            if self.delay is not None or self.fragments != 1 or self.local_weight:
                 raise ValueError(
-                    "delay and fragments need overlap: set overlap, or leave them out; got "
-                    f"delay = {self.delay} and fragments = {self.fragments}"
+                    "delay, fragments and local_weight need overlap: set overlap, or leave them out; got "
+                    f"delay = {self.delay}, fragments = {self.fragments} and local_weight = {self.local_weight}"
                 )
             return
+        if not 0 <= self.local_weight < 1:
+            raise ValueError(f"local_weight must satisfy 0 <= local_weight < 1; got {self.local_weight}")
+        if self.local_weight and self.overlap != "overwrite":
+            raise ValueError(
+                f'local_weight needs overlap="overwrite"; got overlap = {self.overlap!r} and local_weight = '
+                f"{self.local_weight}: the other rules keep all steps in flight, or none"
+            )
         self._check_flight_times()
         wrong = {
             f"mixing = {self.mixing!r}": not isinstance(self.mode, Full),
@@ -227,8 +236,8 @@ class Settings:
             return
         if self.overlap in ("delayed", "eager"):
             raise ValueError(f'overlap="{self.overlap}" always takes a whole round: leave delay out')
-        if self.delay < 1 or (tau is not None and self.delay > tau):
-            raise ValueError(f"delay must satisfy 1 <= delay <= tau; got delay = {self.delay} with {self.rule}")
+        if self.delay < 0 or (tau is not None and self.delay > tau):
+            raise ValueError(f"delay must satisfy 0 <= delay <= tau; got delay = {self.delay} with {self.rule}")
 
     @property
     def overlaps(self) -> bool:

@@ -7,7 +7,8 @@ a round and merge at its end.  ``delayed`` and ``eager`` send at the end of a ro
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -97,6 +98,14 @@ def _overwrite(common: Common, models: Vectors, arrival: Arrival | None) -> Vect
     return [common.step(arrival)] * len(models) if arrival is not None else models
 
 
+def _blend(local_weight: float, common: Common, models: Vectors, arrival: Arrival | None) -> Vectors:
+    """Replace each model by w model + (1 - w) new common model."""
+    if arrival is None:
+        return models
+    theta = common.step(arrival)
+    return [local_weight * model + (1 - local_weight) * theta for model in models]
+
+
 def _corrected(common: Common, models: Vectors, arrival: Arrival | None) -> Vectors:
     """Add the movement of each model since it was sent to the new common model."""
     if arrival is None:
@@ -166,6 +175,12 @@ RULES = {
         MergeRule("eager", within_round=False, is_common=False, keeps_steps=True, merge=_eager),
     )
 }
+
+
+def merge_rule(name: str, local_weight: float = 0.0) -> MergeRule:
+    """Return the rule of a name; "overwrite" keeps a share ``local_weight`` in [0, 1) of each worker's own model."""
+    rule = RULES[name]
+    return replace(rule, keeps_steps=True, merge=partial(_blend, local_weight)) if local_weight else rule
 
 
 def plain(arrival: Arrival | None) -> dict[str, Any] | None:

@@ -1,8 +1,8 @@
 """Averages in flight: a message is sent while the workers make local steps, and merged some steps later.
 
 The model may be split into P parts of equal length with their own rounds.  Part p merges first (p + 1)/P of a period
-after the start, then every tau steps.  A message is sent ``delay`` steps before its merge.  In the first round a part
-sends nothing if the send would precede the start.
+after the start, then every tau steps.  A message is sent ``delay`` steps before its merge; at 0 the workers wait for
+it.  In the first round a part sends nothing if the send would precede the start.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .buffers_and_states import BuffersAndStates
 from .config import Settings
 from .exchanges import movements
 from .finite import all_finite, first_not_finite, is_finite
-from .merge_rules import RULES, Arrival, Common, Vectors
+from .merge_rules import Arrival, Common, Vectors, merge_rule
 from .movements import Error
 from .outer import OuterOptimizer
 from .part import Part
@@ -68,7 +68,7 @@ class Overlapped:
         self.beside, self._outer, self.changed = beside, outer, False
         self.roll_call, self.idle = roll_call, False  # idle: the last round's messages had no members
         self.workers, self.transport, self.settings = workers, transport, settings
-        self.rule = RULES[settings.overlap]
+        self.rule = merge_rule(settings.overlap, settings.local_weight)
         self.whole = settings.operator is None
         self.payload = Payload(0, transport.size)
         d = workers[0].anchor.numel()
@@ -107,6 +107,8 @@ class Overlapped:
                 part.flight.check()
         for part in self.parts[:-1]:
             if part.merge_after == steps:
+                if part.send_after == steps:
+                    self._send(part, steps)
                 self._merge(part, steps)
                 part.plan(steps + tau, self.delay(tau))
         if self.parts[-1].merge_after > steps:

@@ -128,10 +128,15 @@ class PeriodicAveraging(SurvivingRounds):
         them.  "delayed" merges the average of a round at the end of the next one.  "eager" also applies this rank's
         share at once.  Needs full averaging.  Whole models then travel in float32 or better.
     delay : int or None, optional
-        Local steps between send and merge for "corrected" and "overwrite", 1 <= delay <= tau.  None is the whole round.
+        Local steps between send and merge for "corrected" and "overwrite", 0 <= delay <= tau.  None is the whole round.
+        At 0 the workers wait for the average, as torchft's fragments do.
     fragments : int, optional
         Number of parts of equal length into which the model is split, >= 1.  Each part has rounds of tau steps; these
         end tau/fragments steps after one another.
+    local_weight : float, optional
+        Weight w in [0, 1) of the worker's own model for "overwrite": model = w model + (1 - w) new common model.  It is
+        torchft's ``fragment_update_alpha``.  With w > 0 the models differ after a merge; the common model has no share
+        of them.
     ranks_per_node : int, optional
         With more than 1, that many consecutive ranks form a node and sum their movements exactly, one shard per rank.
         Nodes exchange the compressed means of the shards as ``exchange`` says.  A node then sends as much over the slow
@@ -185,6 +190,7 @@ class PeriodicAveraging(SurvivingRounds):
         overlap: Overlap = "none",
         delay: int | None = None,
         fragments: int = 1,
+        local_weight: float = 0.0,
         ranks_per_node: int = 1,
         uneven: bool = False,
         quorum: Quorum | None = None,
@@ -210,6 +216,7 @@ class PeriodicAveraging(SurvivingRounds):
                 overlap=overlap,
                 delay=delay,
                 fragments=fragments,
+                local_weight=local_weight,
                 ranks_per_node=ranks_per_node,
                 uneven=uneven,
                 least=0 if quorum is None else quorum.least,

@@ -15,7 +15,7 @@ from operators.summed import Summed
 from ..records.compression import Declared
 from ..telemetry import Header
 from .config import Settings
-from .merge_rules import RULES
+from .merge_rules import merge_rule
 from .mixing import Full, Sampled
 from .worker import Worker
 
@@ -63,7 +63,8 @@ def header_of(
         declared=None if whole or operator is None else _declared(operator, d, in_shards),
         projects=isinstance(operator, Operator) and bool(getattr(inner, "projects", False)),
         whole=whole,
-        common=mode.common and (not settings.overlaps or not RULES[settings.overlap].keeps_steps),
+        common=mode.common
+        and (not settings.overlaps or not merge_rule(settings.overlap, settings.local_weight).keeps_steps),
         members=members,
         buffers=sum(b.numel() for b in worker.buffers),
         tail=tail,

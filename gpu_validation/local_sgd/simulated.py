@@ -73,9 +73,11 @@ class SimulatedWorkers(Rounds):
     overlap : Overlap, optional
         How steps made during an average in flight are merged.
     delay : int or None, optional
-        Local steps in flight, 1 <= delay <= tau.
+        Local steps in flight, 0 <= delay <= tau.
     fragments : int, optional
         Parts of the model that are averaged after one another, >= 1.
+    local_weight : float, optional
+        Weight of a worker's own model in the merge of "overwrite", in [0, 1).
     ranks_per_node : int, optional
         Workers per node, which sum exactly.
     uneven : bool, optional
@@ -107,6 +109,7 @@ class SimulatedWorkers(Rounds):
         overlap: Overlap = "none",
         delay: int | None = None,
         fragments: int = 1,
+        local_weight: float = 0.0,
         ranks_per_node: int = 1,
         uneven: bool = False,
     ) -> None:
@@ -126,6 +129,7 @@ class SimulatedWorkers(Rounds):
             overlap=overlap,
             delay=delay,
             fragments=fragments,
+            local_weight=local_weight,
             ranks_per_node=ranks_per_node,
             uneven=uneven,
             ladder=ladder,

@@ -26,14 +26,6 @@ def history(values, steps, **settings):
     return path
 
 
-def test_two_fragments_one_step_late_follow_the_history_of_torchft():
-    """torchft at 7eb7087, DiLoCo regression test: an average every 6 steps, one step late, outer learning rate 2."""
-    path = history([1.0, 1.0], 15, schedule=6, outer=SGD(2.0), overlap="overwrite", delay=1, fragments=2)
-    first = [1, -1, -3, -7, -9, -11, -13, -15, -17, -27, -29, -31, -33, -35, -37, -47]
-    second = [1, -1, -3, -5, -7, -9, -19, -21, -23, -25, -27, -29, -39, -41, -43, -45]
-    assert path == list(zip(first, second, strict=True))
-
-
 def test_rounds_without_overlap_follow_the_history_of_torchft():
     """The second fragment of its first case, whose rounds begin at the start."""
     path = history([1.0], 15, schedule=6, outer=SGD(2.0))

@@ -11,6 +11,7 @@ blocking Nesterov step, ``search`` that of any rule.
 from .forms import AffineRound as AffineRound
 from .forms import Forms as Forms
 from .merge import Merge as Merge
+from .merge import blended as blended
 from .merge import merge_of as merge_of
 from .moments import expected_loss as expected_loss
 from .moments import mean_model as mean_model

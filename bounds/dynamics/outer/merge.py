@@ -119,6 +119,46 @@ def _overwrite(forms: Forms, outer: OuterStep, tau: int, delay: int, m: int) -> 
 OVERWRITE = Merge("overwrite", models=lambda _: 1, buffers=lambda _: 1, global_models=lambda _: 1, round=_overwrite)
 
 
+def blended(local_weight: float) -> Merge:
+    """Return the rule after which a worker's model is w model + (1 - w) new global model.
+
+    ``local_weight`` 0 is ``overwrite``.  The workers' models differ after a merge, and a round's movement is that from
+    the global model before it to the sent models.  It is torchft's ``fragment_update_alpha``.
+
+    Parameters
+    ----------
+    local_weight : float
+        w, 0 <= w < 1.
+
+    Raises
+    ------
+    ValueError
+        For a weight outside its range.
+    """
+    if not 0 <= local_weight < 1:
+        raise ValueError(f"local_weight must satisfy 0 <= local_weight < 1; got {local_weight}")
+    if local_weight == 0:
+        return OVERWRITE
+
+    def one_round(forms: Forms, outer: OuterStep, tau: int, delay: int, m: int) -> AffineRound:
+        rows = forms.workers.m
+        theta, models, buffer = forms.state(0), [forms.state(1 + i) for i in range(rows)], forms.state(1 + rows)
+        sent = forms.local_steps(models, tau - delay)
+        gone_on = forms.local_steps(sent, delay)
+        theta, buffer = outer.apply(theta, buffer, theta - np.mean(sent, axis=0))
+        models = [local_weight * model + (1 - local_weight) * theta for model in gone_on]
+        return forms.round([theta, *models, buffer])
+
+    return Merge(
+        f"overwrite, local weight {local_weight:g}",
+        models=lambda rows: 1 + rows,
+        buffers=lambda _: 1,
+        global_models=lambda _: 1,
+        round=one_round,
+        draws=2,
+    )
+
+
 def _delayed(forms: Forms, outer: OuterStep, tau: int, delay: int, m: int) -> AffineRound:
     """A round's mean arrives when the next one ends: the outer step uses the difference of the round before."""
     theta, buffer, late = (forms.state(k) for k in range(3))
@@ -179,19 +219,21 @@ _BY_NAME = {rule.name: rule for rule in (BLOCKING, OVERWRITE, DELAYED, EAGER, CO
 RULES = tuple(_BY_NAME)
 
 
-def merge_of(name: str) -> Merge:
-    """Return the merge rule of a name.
+def merge_of(name: str | Merge) -> Merge:
+    """Return the merge rule of a name; a rule is returned as it is.
 
     Parameters
     ----------
-    name : str
-        Word of the option ``overlap``.
+    name : str or Merge
+        Word of the option ``overlap``, or a rule such as that of ``blended``.
 
     Raises
     ------
     ValueError
         For a name that is none of ``blocking``, ``overwrite``, ``delayed``, ``eager`` and ``corrected``.
     """
+    if isinstance(name, Merge):
+        return name
     if name not in RULES:
         raise ValueError(f"a merge rule is one of {', '.join(RULES)}; got {name!r}")
     return _BY_NAME[name]

@@ -10,7 +10,14 @@ from .workers import Workers
 
 
 def mean_model(
-    workers: Workers, merge: str, *, eta: float, tau: int, rounds: int, delay: int = 0, outer: OuterStep = AVERAGING
+    workers: Workers,
+    merge: str | Merge,
+    *,
+    eta: float,
+    tau: int,
+    rounds: int,
+    delay: int = 0,
+    outer: OuterStep = AVERAGING,
 ) -> np.ndarray:
     """Return E theta at the start and after each round.
 
@@ -45,7 +52,14 @@ def mean_model(
 
 
 def second_moments(
-    workers: Workers, merge: str, *, eta: float, tau: int, rounds: int, delay: int = 0, outer: OuterStep = AVERAGING
+    workers: Workers,
+    merge: str | Merge,
+    *,
+    eta: float,
+    tau: int,
+    rounds: int,
+    delay: int = 0,
+    outer: OuterStep = AVERAGING,
 ) -> np.ndarray:
     """Return E (theta - x*)^2 of every coordinate at the start and after each round, x* the common minimiser.
 

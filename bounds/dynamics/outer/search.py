@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .merge import merge_of
+from .merge import Merge, merge_of
 from .optimizer import OuterStep
 from .optimum import Optimum, best_nesterov
 from .workers import Workers
@@ -29,7 +29,7 @@ def eigenvalues(L: float, mu: float) -> np.ndarray:
     return np.geomspace(mu, L, DIRECTIONS)
 
 
-def worst_factor(merge: str, *, x: np.ndarray, tau: int, outer: OuterStep, delay: int = 0, m: int = 2) -> float:
+def worst_factor(merge: str | Merge, *, x: np.ndarray, tau: int, outer: OuterStep, delay: int = 0, m: int = 2) -> float:
     """Return the asymptotic factor of the error per round, in the slowest of some eigen-directions.
 
     Parameters

@@ -31,7 +31,7 @@ from .workers import Workers
 
 
 def largest_lr(
-    merge: str, *, x: Any, tau: int, delay: int = 0, m: int = 2, momentum: float = 0.0, nesterov: bool = True
+    merge: str | Merge, *, x: Any, tau: int, delay: int = 0, m: int = 2, momentum: float = 0.0, nesterov: bool = True
 ) -> Any:
     """Return the supremum of the outer rates at which a merge rule is stable on a quadratic.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .forms import AffineRound
-from .merge import merge_of
+from .merge import Merge, merge_of
 from .optimizer import AVERAGING, OuterStep
 from .workers import Workers
 
@@ -13,7 +13,7 @@ DOUBLINGS = 64  # sums of 2^64 rounds: more than rounding lets a stable round re
 
 
 def stationary_variance(
-    workers: Workers, merge: str, *, eta: float, tau: int, delay: int = 0, outer: OuterStep = AVERAGING
+    workers: Workers, merge: str | Merge, *, eta: float, tau: int, delay: int = 0, outer: OuterStep = AVERAGING
 ) -> np.ndarray:
     """Return lim Var theta_j for workers that are alike, any merge rule.
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from bounds.dynamics import Quadratic
-from bounds.dynamics.outer import Workers, largest_lr, mean_model, stationary_variance
+from bounds.dynamics.outer import Workers, blended, largest_lr, mean_model, stationary_variance
 from gpu_validation import SGD, Nesterov
 from gpu_validation.local_sgd.mixing import ring
 from operators import QSGD, Identity
@@ -16,6 +16,9 @@ ETA, TAU, DELAY = 0.125, 4, 2
 PROBLEM = [1.0, 0.25]
 RULES = {
     "overwrite": {"overlap": "overwrite", "delay": DELAY},
+    "overwrite, waited for": {"overlap": "overwrite", "delay": 0},
+    "blended": {"overlap": "overwrite", "delay": DELAY, "local_weight": 0.25},
+    "blended, waited for": {"overlap": "overwrite", "delay": 0, "local_weight": 0.5},
     "corrected": {"overlap": "corrected", "delay": DELAY},
     "corrected, whole round": {"overlap": "corrected"},
     "delayed": {"overlap": "delayed"},
@@ -25,7 +28,8 @@ RULES = {
 
 def of_model(settings):
     """What the exact model calls the same."""
-    return settings["overlap"], settings.get("delay", TAU)
+    merge = blended(settings["local_weight"]) if "local_weight" in settings else settings["overlap"]
+    return merge, settings.get("delay", TAU)
 
 
 @pytest.mark.parametrize("outer", [None, Nesterov(0.3, 0.5), SGD(0.2, 0.5)], ids=repr)
@@ -190,7 +194,7 @@ def test_what_cannot_work_is_refused():
         ({"overlap": "late"}, "overlap must be none, overwrite, corrected, delayed, eager; got 'late'"),
         ({"delay": 2}, "need overlap"),
         ({"fragments": 2}, "need overlap"),
-        ({"overlap": "corrected", "delay": 5}, "1 <= delay <= tau; got delay = 5"),
+        ({"overlap": "corrected", "delay": 5}, "0 <= delay <= tau; got delay = 5"),
         ({"overlap": "delayed", "delay": 2}, "leave delay out"),
         ({"overlap": "corrected", "fragments": 3}, "at most the number of parameters, 2; got 3"),
         ({"overlap": "corrected", "mixing": ring(2)}, "does not work with mixing"),
