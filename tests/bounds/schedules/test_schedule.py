@@ -28,6 +28,7 @@ RULES = (
     AdaComm(tau_0=20, interval_s=10.0),
     AdaComm(tau_0=20, interval_s=10.0, gamma=0.5, eta_exponent=0.5, cap=64, L=1.0),
     PostLocal(16),
+    PostLocal(16, steps=50),
     QSR(tau_base=2, growth=0.5, warmup_steps=30, peak_eta=0.1),
     StlSgd(4),
     Increasing(1, 0.5, cap=5),
