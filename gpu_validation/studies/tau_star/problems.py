@@ -74,7 +74,15 @@ class Real(Unit, kind="real"):
     tau: int
 
 
-KINDS: tuple[type[Best | Sweep | Real], ...] = (Best, Sweep, Real)
+@dataclass(frozen=True)
+class Third(Unit, kind="third"):
+    """A block of seeds on the problem of known Q."""
+
+    problem: str
+    block: int
+
+
+KINDS: tuple[type[Best | Sweep | Real | Third], ...] = (Best, Sweep, Real, Third)
 
 
 @lru_cache(maxsize=16)
