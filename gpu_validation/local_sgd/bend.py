@@ -37,3 +37,8 @@ def _along(gradient: torch.Tensor | None, way: torch.Tensor) -> float:
         return 0.0
     detached = gradient.detach()
     return float((detached.to_dense() if detached.layout is not torch.strided else detached).flatten().double() @ way)
+
+
+def squared_distance(place: Sequence[torch.Tensor], mean: Sequence[torch.Tensor]) -> float:
+    """Return |y - x|^2 of two models, each a list of its parameters."""
+    return sum(float((y - x.detach()).flatten().double().square().sum()) for y, x in zip(place, mean, strict=True))

@@ -22,7 +22,8 @@ from typing import Any
 import torch
 
 from ..distributed.learning_rates import group_rate
-from .bend import bend
+from .bend import bend, squared_distance
+from .third_order import ThirdOrder
 
 Closure = Callable[[], Any]
 Weights = list[torch.Tensor | float]
@@ -45,6 +46,8 @@ class Probe:
     ----------
     place
         Parameters before the last step of the round, once that step is awaited; else empty.
+    third_order
+        Estimates from the probes so far.
     """
 
     def __init__(
@@ -53,6 +56,7 @@ class Probe:
         self.model, self.parameters, self.optimizer = model, parameters, optimizer
         self._before: list[torch.Tensor] | None = None
         self.place: list[torch.Tensor] = []
+        self.third_order = ThirdOrder()
         self._hook: Any = None
 
     def await_last_step(self) -> None:
@@ -98,6 +102,8 @@ class Probe:
         lost, fresh = retention(last, again, weights)
         place, self.place = self.place, []
         bent = bend(loss - now, last, again, place, self.parameters) if place else (math.nan, math.nan)
+        distance2 = squared_distance(place, self.parameters) if place else math.nan
+        self.third_order = self.third_order.after(bend=bent[0], distance2=distance2, loss=now, norm2=fresh)
         return lost, fresh, now - loss, *bent
 
     @contextmanager

@@ -46,8 +46,10 @@ from .mixing import Mixing
 from .outer import OuterFactory
 from .pause import DAY_S, paused
 from .run_header import header_of
+from .sensing import MeasuredInputs
 from .structure import require_accepted_by_all
 from .survival import SurvivingRounds
+from .third_order import ThirdOrder
 from .worker import Worker
 
 if TYPE_CHECKING:
@@ -416,6 +418,14 @@ class PeriodicAveraging(SurvivingRounds):
     def schedule_state(self) -> State:
         """State of the schedule; with "auto" it includes n = D/Y, the decline of gradients and the jump of the loss."""
         return self.periods.rule
+
+    @property
+    def third_order(self) -> ThirdOrder | None:
+        """This rank's estimates of Q and the kurtosis, from the probes of "auto"; None for other schedules.
+
+        They are not part of ``state_dict``: a resumed run estimates them again.
+        """
+        return self.inputs.probes[0].third_order if isinstance(self.inputs, MeasuredInputs) else None
 
     @property
     def total_steps(self) -> int:

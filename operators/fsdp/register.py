@@ -19,6 +19,7 @@ import torch.distributed as dist
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 
+from ..allocation import WaterFilling
 from ..ddp.equal_settings import device_of, refusals_sent, require_equal_settings
 from ..feedback.feedback import Feedback
 from ..fingerprint import Fingerprint, fingerprint, require_own_state
@@ -33,6 +34,7 @@ def register(
     operator: Operator | Feedback,
     *,
     key: Key = Key(0),  # noqa: B008  frozen
+    allocation: WaterFilling | None = None,
 ) -> CompressedShards:
     """Let all modules of a model that are sharded by ``fully_shard`` compress what they reduce and scatter.
 
@@ -44,11 +46,15 @@ def register(
         Compresses; a Feedback keeps its states from step to step.
     key : Key, optional
         Of the operator's randomness; step and rank are filled in, and the number of the module is folded in.
+    allocation : None, optional
+        A ``WaterFilling`` as for ``operators.ddp.register`` is refused: the shards of a module are not its parameters,
+        and no rank has the whole mean, from which variances are measured.
 
     Raises
     ------
     ValueError
-        For a model of which nothing is sharded; on every rank, if ranks differ in the operator, the key or the model.
+        For an allocation, and a model of which nothing is sharded; on every rank, if ranks differ in the operator, the
+        key or the model.
 
     Notes
     -----
@@ -61,6 +67,11 @@ def register(
     PyTorch neither copies nor pickles a sharded model: save its state dict, and the ``state_dict()`` of what this
     returns on every rank.
     """
+    if allocation is not None:
+        raise ValueError(
+            f"allocation must be None for a sharded model; got {allocation}: leave it out, one message of tcdq adapts "
+            "to the scales in its shard; or use operators.ddp.register(..., scope='layer')"
+        )
     modules = {name: module for name, module in model.named_modules() if isinstance(module, FSDPModule)}
     if not modules:
         raise ValueError("no module of the model is sharded: call fully_shard on its blocks and on the model first")

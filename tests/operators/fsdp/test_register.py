@@ -9,7 +9,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 
 from gpu_validation.distributed.launch import run_ranks
-from operators import QSGD, ErrorFeedback, Identity, Key, ScaledSign
+from operators import QSGD, ErrorFeedback, Identity, Key, ScaledSign, WaterFilling
 from operators.fsdp import CompressedReduceScatter, register
 
 from ...gpu_validation.ranks import plain
@@ -316,3 +316,8 @@ def test_misuse_is_refused():
         register(network(), ScaledSign())
     with pytest.raises(TypeError, match="operator must be an instance"):
         CompressedReduceScatter("qsgd")
+
+
+def test_an_allocation_is_refused_with_the_remedy():
+    with pytest.raises(ValueError, match=r"allocation must be None for a sharded model; got WaterFilling\(bits=2.0"):
+        register(network(), QSGD(levels=16), allocation=WaterFilling(bits=2.0))

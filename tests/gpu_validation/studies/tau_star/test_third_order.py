@@ -1,0 +1,90 @@
+"""The bound of third order on a problem of known Q: its record, wrong claims, and the derivations in its module."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gpu_validation.records.storage import read_lines
+from gpu_validation.studies.required import listed, not_measured
+from gpu_validation.studies.tau_star import third_order
+from gpu_validation.studies.tau_star.study import PRESET
+from gpu_validation.studies.tau_star.third_order import AWAY, STILL, Bent, around, claimed, measure_third, third_rows
+from gpu_validation.verdicts.verdict import Verdict
+
+RECORD = Path(__file__).parents[4] / "docs/data/studies/tau-star.jsonl"
+LEVEL = 1e-6
+JUDGED = 4  # the bound still and away, and two other taus
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    return [record for record in read_lines(RECORD) if str(record.get("unit", "")).startswith("third:")]
+
+
+def verdicts(rows):
+    return [row.verdict for row in rows if row.verdict is not Verdict.OUT_OF_SCOPE]
+
+
+def test_the_record_holds_at_the_claimed_tau_and_worse_ones_are_worse(recorded):
+    rows = third_rows(recorded, LEVEL)
+    assert verdicts(rows) == [Verdict.HOLDS] * JUDGED
+    ratios = {row.tau: row.measured for row in rows if row.theorem == "tau_third_order"}
+    assert all(ratio > 1 for ratio in ratios.values()), ratios
+    assert set(ratios) == set(around(claimed()).values()) - {claimed()}
+
+
+def test_a_bound_of_half_of_q_is_violated(recorded, monkeypatch):
+    monkeypatch.setattr(third_order, "STILL", replace(STILL, Q=STILL.Q / 2))
+    assert verdicts(third_rows(recorded, LEVEL))[0] is Verdict.VIOLATED
+
+
+def test_a_record_of_half_of_q_claims_a_tau_that_was_not_measured(recorded, monkeypatch):
+    monkeypatch.setattr(third_order, "AWAY", replace(AWAY, Q=AWAY.Q / 2))
+    wrong = claimed()
+    assert wrong > 1.4 * recorded[0]["claimed"]
+    rows = PRESET.judge([{**record, "claimed": wrong} for record in recorded])
+    missing = not_measured(listed("tau-star"), rows)
+    assert any("third-order bound" in row.quantity for row in missing)
+    assert len(third_rows([{**record, "claimed": wrong} for record in recorded], LEVEL)) == 1
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.5])
+def test_values_that_are_wrong_are_seen(recorded, factor):
+    """Values at the claimed tau as large as the others, or a bound that is exceeded."""
+    worse = [{**r, "still": [2 * v for v in r["still"]]} for r in recorded]
+    assert verdicts(third_rows(worse, LEVEL))[0] is Verdict.VIOLATED
+    tau = str(recorded[0]["claimed"])
+    other = str(around(recorded[0]["claimed"])[4])
+    lowered = [{**r, "away": {**r["away"], other: [factor * 0.5 * v for v in r["away"][tau]]}} for r in recorded]
+    assert verdicts(third_rows(lowered, LEVEL))[-1] is Verdict.VIOLATED
+
+
+def test_the_hessian_has_the_stated_constants():
+    bent = Bent()
+    x = np.linspace(-1, 1, 4001)
+    middle = (x[1:] + x[:-1]) / 2
+    hessian = np.diff(bent.gradient(x)) / np.diff(x)
+    assert hessian.min() == pytest.approx(bent.h - bent.w)
+    assert hessian.max() == pytest.approx(bent.h + bent.w)
+    assert np.abs(np.diff(hessian) / np.diff(middle)).max() == pytest.approx(bent.Q, rel=1e-6)
+
+
+def test_the_variance_of_a_value_is_below_its_bound():
+    small = Bent(start=0.05, m=64)
+    values = [small.value(4, 80, seed) for seed in range(60)]
+    assert np.var(values) < small.variance(4, 80)
+    assert np.mean(values) < small.bound(4, 80)
+
+
+def test_a_unit_is_measured_at_every_tau(monkeypatch):
+    monkeypatch.setattr(third_order, "STILL", replace(STILL, m=8))
+    monkeypatch.setattr(third_order, "AWAY", replace(AWAY, m=8))
+    monkeypatch.setattr(third_order, "SEEDS", 1)
+    monkeypatch.setattr(third_order, "TIME_STEPS", 150)
+    monkeypatch.setattr(third_order, "STILL_STEPS", 90)
+    measured = measure_third(0)
+    assert set(measured["away"]) == {str(tau) for tau in around(measured["claimed"]).values()}
+    assert PRESET.units().count("third:bent:0") == 1
+    assert third_rows([], LEVEL) == []
