@@ -80,8 +80,8 @@ class Bent:
         """The constants of the theorem."""
         gap = self.h * self.start**2 / 2 + self.Q * self.start**3 / 6
         L = self.h + self.w
-        known = {"gap": gap, "eta": self.eta, "L": L, "sigma2": self.sigma2, "m": self.m}
-        return known | {"hessian_lipschitz": self.Q, "kurtosis": KURTOSIS}
+        of_descent = {"gap": gap, "eta": self.eta, "L": L, "sigma2": self.sigma2, "m": self.m}
+        return of_descent | {"hessian_lipschitz": self.Q, "kurtosis": KURTOSIS}
 
     def bound(self, tau: int, K: int) -> float:
         """Return the proved bound on the mean of F'(xbar)^2 over K steps.
