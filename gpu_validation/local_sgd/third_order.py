@@ -65,5 +65,5 @@ class ThirdOrder:
         if math.isfinite(bend) and distance2 > 0:
             estimated = 12 * abs(bend) / distance2**1.5 if abs(bend) > RESOLVED * abs(loss) else 0.0
             Q = estimated if Q is None else max(Q, estimated)
-        counts = {"probes": self.probes + 1, "square": self.square + norm2, "fourth": self.fourth + norm2**2}
-        return replace(self, hessian_lipschitz=Q, **counts)
+        square, fourth = self.square + norm2, self.fourth + norm2**2
+        return replace(self, hessian_lipschitz=Q, probes=self.probes + 1, square=square, fourth=fourth)
