@@ -122,8 +122,8 @@ class AllReduce(Answered):
             "exchange": f"{self.operator} {way}{back}",
             "error": self.remark if self.is_vacuous else error,
             "limit": limit,
-            "ideal blocks": f"{self.ideal_bits - self.limit_bits:.4g} above it on this way" if ideal else "",  # type: ignore[operator]
-            "exact sum": f"of words: no exchange receives fewer than {self.exact_bits:.4g} bits per coordinate",
+            "ideal codec": f"{self.ideal_bits - self.limit_bits:.4g} above it, sent the same way" if ideal else "",  # type: ignore[operator]
+            "exact sum": f"no exchange receives fewer than {self.exact_bits:.4g} bits per coordinate without error",
             "theorem": self.theorem,
         }
         times = self.dense_bits / self.sent_bits if self.sent_bits else 1.0

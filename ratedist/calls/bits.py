@@ -18,6 +18,7 @@ from ..plans.problem import evaluate_read
 from ..records import Advised, Quantities, Quantity
 from .arguments import Control
 from .call import Call, Command, Route
+from .shared import measurement
 
 MEMBERS = {  # a family with each constant, and the constants that it takes
     "omega": ("tcdq:omega", 2.0**-20, 2.0**20),
@@ -74,13 +75,13 @@ def bits_lower_bound(
 def _advised(name: str, value: str | np.ndarray) -> tuple[Advised, ...]:
     """Return the measurement of a compressor with this constant, where there is one with it."""
     if isinstance(value, np.ndarray):
-        return (Advised("gap", {"op": "qsgd:4"}, yours=("x",)),)
+        return (measurement("qsgd:4"),)
     level, (family, least, most) = float(Fraction(value)), MEMBERS[name]
     if not least <= level <= most:
         return ()
     short = f"{level:.12g}"
     text = short if least <= float(short) <= most else repr(level)
-    return (Advised("gap", {"op": f"{family}={text}"}, yours=("x",)),)
+    return (measurement(f"{family}={text}"),)
 
 
 def _said(name: str, value: str | np.ndarray) -> dict[str, Any]:
@@ -93,8 +94,8 @@ def _said(name: str, value: str | np.ndarray) -> dict[str, Any]:
     level = float(Fraction(value))
     rate = limit_rate(level, unbiased=name == "omega")
     facts = {
-        "holds for": f"every {member} compressor with E|C(x) - x|^2 <= {name} |x|^2",
-        "message": "the longest; over Gaussian x the mean has the same limit",
+        "holds for": f"every {member} compressor C with E|C(x) - x|^2 <= {level:.6g} |x|^2",
+        "limits": "its longest message; its mean message too if x is Gaussian",
         "changes with": _at_other_levels(name, level),
     }
     return advice | {"verdict": f"{{value}}: {rate:.3g} per coordinate, {_against_binary32(rate)}.", "facts": facts}
@@ -103,8 +104,9 @@ def _said(name: str, value: str | np.ndarray) -> dict[str, Any]:
 def _at_other_levels(name: str, level: float) -> str:
     """Return the bits per coordinate at half and at twice the constant, as far as the class has them."""
     others = [each for each in (level / 2, 2 * level) if 0 < each < (math.inf if name == "omega" else 1)]
-    rates = [f"{name} = {each:.3g} needs {limit_rate(each, unbiased=name == 'omega'):.3g}" for each in others]
-    return f"{', '.join(rates)} per coordinate"
+    rates = [f"{limit_rate(each, unbiased=name == 'omega'):.3g}" for each in others]
+    rates[0] += " bits per coordinate"
+    return ", ".join(f"{rate} at {name} = {each:.3g}" for rate, each in zip(rates, others, strict=True))
 
 
 def _advice(name: str, value: str | np.ndarray, advised: tuple[Advised, ...]) -> str:

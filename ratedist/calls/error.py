@@ -41,7 +41,7 @@ from ..plans.problem import (
 )
 from ..records import Advised, Quantities, Quantity, Statement
 from .call import Call, Command, Route
-from .shared import PROBLEM_EXAMPLE, message_bits, parameters_not_said
+from .shared import PROBLEM_EXAMPLE, command_of, message_bits, parameters_not_said
 
 THEOREMS = {  # whether F is convex, whether changes are compressed
     (False, False): pasgd_wall_clock,
@@ -241,9 +241,12 @@ def _advice(
     else:
         better = _best_power(changed, at)
         text = f"Of the powers of two, tau = {better['tau']} has the smallest bound" if better else NO_BETTER_POWER
-    arguments = again.keywords | {name: at[name] for name in ARGUMENTS if name in at} | better
-    stated = {name: value for name, value in arguments.items() if value is not None}
-    return text, (Advised("error_bound", stated),) if better else ()
+    if not better:
+        return text, ()
+    curvature = {name: value for name, value in again.keywords.items() if name == "curvature" and value is not None}
+    arguments = {name: at[name] for name in ARGUMENTS if name in at} | curvature | better
+    command = command_of("error", cluster, arguments)
+    return text, (Advised("error_bound", {"cluster": cluster} | arguments, command=command),)
 
 
 def _below_the_start(changed: Callable[..., float], at: dict[str, str], limit: float) -> dict[str, str]:

@@ -11,10 +11,11 @@ from bounds.limits import contractive_bits, unbiased_bits
 
 from ..cluster.compressors import limit_rate
 from ..numbers import Vector
-from ..records import Advised, Quantity, Statement
+from ..records import Quantity, Statement
 from .arguments import Coordinates, Specification, Whole
 from .call import Call, Route
 from .measure import DRAWS, Measured, finite_vector, measure
+from .shared import measurement
 
 if TYPE_CHECKING:
     from operators.functions.own import Compressor
@@ -73,9 +74,7 @@ def _statement(x: Vector, result: Measured, *, unbiased: bool, draws: int, seed:
         needs=theorem.setting.hypotheses(),
         assumptions=(f"mean of {draws} messages of this x",),
         advice=_gap_advice(result, rival),
-        advised=()
-        if rival is None
-        else (Advised("gap", {"op": rival.operator, "draws": draws, "seed": seed}, ("x",)),),
+        advised=() if rival is None else (measurement(rival.operator, draws=draws, seed=seed),),
         formula=r"\frac bd - \frac12\log_2(1 + 1/\mathrm{NMSE})"
         if unbiased
         else r"\frac bd + \frac12\log_2\mathrm{NMSE}",

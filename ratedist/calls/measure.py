@@ -259,7 +259,8 @@ class _OfFile(Answered):
         points = sorted(self.operators, key=lambda point: (octave(point.bits), point.nmse))
         best: dict[int, Measured] = {}
         for point in points:
-            best.setdefault(octave(point.bits), point)
+            if all(point.nmse < cheaper.nmse for cheaper in best.values()):
+                best[octave(point.bits)] = point
         shown = {
             f"up to {2.0**power:g}": f"{point.operator} ({point.bits:.3g} bits, NMSE {point.nmse:.3g})"
             for power, point in best.items()

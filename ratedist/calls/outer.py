@@ -128,13 +128,13 @@ class OuterAdvice(Answered):
             (row["name"], f"{row['lr']:.4g}", f"{row['momentum']:.4g}", row["merge"], _fate(row), _noise(row))
             for row in (best, *self.rows)
         )
-        limits = ", ".join(f"{row['lr']:.4g} at {row['momentum']:.4g}" for row in self.limits)
+        limits = ", ".join(f"{row['lr']:.4g} at momentum {row['momentum']:.4g}" for row in self.limits)
         return Answer(
             verdict,
             {
                 "fastest": "" if asked is None else f"{step}: error {_fate(best)} a round",
-                "stable below": f"{limits} (rate at Nesterov momentum)",
-                "proved": "no theorem: exact on quadratics with the same data, at 33 curvatures",
+                "stable below": f"outer rate {limits} (Nesterov)",
+                "proved": "no; exact on quadratics with the same data, at 33 curvatures",
             },
             (Table(names, rows, left=frozenset({"merge", "error"}), note=NOISE),),
             left_out="networks, Adam or momentum inside, data that differ, several merges in flight",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from ..cluster.travel import DENSE_BITS
 from ..numbers import read, refusal, whole
+from ..records import Advised
 from .arguments import workers
 from .call import MOST_BYTES
 
@@ -85,6 +87,38 @@ def parameters_not_said(d: Any) -> tuple[str, ...]:
         Number of parameters.
     """
     return () if d is None else (f"{DENSE_BITS} bits per parameter",)
+
+
+def measurement(op: str, **given: Any) -> Advised:
+    """Return the advice to measure a compressor on a vector of the reader's.
+
+    Parameters
+    ----------
+    op : str
+        The compressor.
+    **given
+        Further arguments of ``gap``.
+    """
+    return Advised("gap", {"op": op, **given}, ("x",), f"ratedist measure x.npy --operators {op}")
+
+
+def command_of(name: str, cluster: Cluster, arguments: Mapping[str, Any]) -> str:
+    """Return a call as a command; empty where no option states the law of the cluster's step times.
+
+    Parameters
+    ----------
+    name : str
+        The command.
+    cluster : Cluster
+        Workers and links.
+    arguments : mapping of str to object
+        The other arguments.
+    """
+    try:
+        stated = cluster.options() | dict(arguments)
+    except ValueError:
+        return ""
+    return " ".join(["ratedist", name, *(f"--{key.replace('_', '-')} {value}" for key, value in stated.items())])
 
 
 def with_steps_of(pilot: Pilot, cluster: Cluster) -> Cluster:

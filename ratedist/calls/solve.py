@@ -19,9 +19,10 @@ from bounds.limits import contractive_bits, unbiased_bits
 
 from ..numbers import Number, Numbers, broadcast_shape, read, refusal
 from ..plans.problem import catalogue_bound, evaluate_read, readable, require_setting, statement_of
-from ..records import Quantities, Quantity, Statement
+from ..records import Advised, Quantities, Quantity, Statement
 from .arguments import ABSENT, Sought
 from .call import Call, Command, Route
+from .shared import measurement
 
 MOST_RATE = 480  # bits per coordinate; beyond, the distortion underflows binary64
 
@@ -194,9 +195,11 @@ def _solved_fixed_part(bound: Bound, unknown: str) -> Statement:
     if bound in (unbiased_bits, contractive_bits):
         names = {symbols.TABLE["bits"].symbol: "b"}
         formula = f"{symbols.TABLE[unknown].latex} = {sp.latex(_closed_form(bound, unknown), symbol_names=names)}"
+    advised: tuple[Advised, ...] = ()
     if bound.side is Side.LOWER:
+        advised = (measurement("tcdq:omega=1"),)
         quantity = f"{LEVELS.get(unknown, 'dimension')} of any compressor of this class with so many bits"
-        advice = "see how near compressors come: ratedist measure x.npy --operators tcdq:omega=1 qsgd:4 topk:0.01"
+        advice = "see how near compressors come"
     else:
         quantity = f"{LEVELS.get(unknown, 'dimension')} that this construction reaches with so many bits"
         advice = "That is one construction, others may do better: leave theorem out for the limit of its class"
@@ -206,7 +209,7 @@ def _solved_fixed_part(bound: Bound, unknown: str) -> Statement:
     if bound.setting.known_up_to:
         side, quantity = "estimate", f"{LEVELS.get(unknown, 'dimension')} at which the formula has so many bits"
         advice = "A formula that is no bound: judge it by theorems without such a gap"
-    return replace(stated, quantity=quantity, unit="1", side=side, advice=advice, formula=formula)
+    return replace(stated, quantity=quantity, unit="1", side=side, advice=advice, advised=advised, formula=formula)
 
 
 def _run(**given: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import lru_cache
 from inspect import signature
@@ -177,6 +177,21 @@ class Cluster:
             raise refusal("step_s", "0 < step_s where compute is random", self.step_s)
         if self.topology not in TOPOLOGIES:
             raise _unknown("topology", self.topology, TOPOLOGIES)
+
+    def options(self) -> dict[str, str]:
+        """Return the arguments of a command that state this cluster, of those that differ from the defaults.
+
+        Raises
+        ------
+        ValueError
+            For a law of step times, which no option states.
+        """
+        if not isinstance(self.compute, str):
+            raise ValueError(f"compute must be a name on the command line; got {self.compute!r}: call Python instead")
+        hidden = {"gpus_per_node", "backward_share"}  # of predictions alone
+        hidden |= {"bandwidth_bit_per_s", "latency_s"} if self.between else set()
+        changed = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+        return {name: _option_text(value) for name, value in changed.items() if name not in hidden}
 
     @property
     def links(self) -> tuple[Link, Link]:
@@ -437,6 +452,13 @@ def checked_cluster(cluster: Any) -> Cluster:
 
 
 @lru_cache(maxsize=1024)
+def _option_text(value: Any) -> str:
+    if isinstance(value, Link):
+        return ",".join(map(_option_text, (value.bandwidth_bit_per_s, value.latency_s)))
+    short = f"{value:g}" if isinstance(value, float) else str(value)
+    return short if not isinstance(value, float) or float(short) == value else repr(value)
+
+
 def _averaging_s(communication: Communication, workers: int, bits: float) -> float:
     if isinstance(communication, RingGather):  # equal lengths: m - 1 equal hops, without m^2 work
         return (workers - 1) * communication.seconds(m=2, bits=bits)

@@ -116,20 +116,23 @@ class TauResult(Quantity):
         """Return how often to average, what that rests on, and where the choice turns."""
         shown = super().answer()
         cluster, given = self.statement.at["cluster"], self.statement.at
+        if cluster.workers == 1:
+            return replace(shown, facts={"status": shown.facts["status"]}, follow_up="")
         bits, steps = real("bits", given["bits"]), self.recommended
         averaging_s = cluster.averaging_s(bits).midpoint
         best = "no number of steps" if steps is None else f"every {_steps_text(steps)}"
         averaging = f"takes {averaging_s:.3g} s, as long as {averaging_s / (cluster.step_s or 1):.3g} local steps"
         facts = {
             "best guess": "" if self.certified else f"{best}, if {_values(given)}",
-            "status": f"{shown.facts['status']} minimises a bound on the error",
+            "status": f"{shown.facts['status']}; minimises a bound on the error",
             "changes with": self._changes(cluster, bits, steps),
             "one averaging": averaging if cluster.step_s else "",
             "no stragglers": self._without_stragglers() if cluster.is_random and not self.third_order else "",
             "learning rate": self._rate(),
             "smooth losses": "" if self.smooth is None else f"every {_steps_text(self.smooth)}, by the third-order law",
         }
-        return replace(shown, facts=facts, follow_up=self._follow_up())
+        command = "" if self.certified else f"ratedist plan --pilot pilot.json --workers {cluster.workers}"
+        return replace(shown, facts=facts, follow_up=self._follow_up(), command=command)
 
     @property
     def verdict(self) -> str:
@@ -161,8 +164,7 @@ class TauResult(Quantity):
         """Return what would be best if every step took its mean time."""
         if self.safe is None:
             return ""
-        real = f"over real numbers the minimum lies at {self.tau_real:.4g}"
-        return f"every {_steps_text(self.safe)}, if each took its mean time; {real}"
+        return f"every {_steps_text(self.safe)}, if each took its mean time"
 
     def _rate(self) -> str:
         """Return how long a round the learning rate allows, and how to change it with tau or the workers."""
@@ -193,7 +195,7 @@ class TauResult(Quantity):
             return best(scale) == 1
 
         if steps > 1 and not is_one(FASTEST):
-            return f"bandwidth: even instant links leave it at every {best(FASTEST)} steps"
+            return f"not with the bandwidth: instant links make it every {best(FASTEST)} steps"
         if steps == 1 and is_one(1 / FASTEST):
             return "no bandwidth makes longer rounds best"
         factor = crossing(lambda scale: is_one(scale) == (steps == 1), FASTEST if steps > 1 else 1 / FASTEST)
@@ -207,10 +209,8 @@ class TauResult(Quantity):
         return not cluster.is_random and not cluster.averaging_s(real("bits", self.statement.at["bits"])).hi
 
     def _follow_up(self) -> str:
-        if self.statement.at["cluster"].workers == 1:
-            return ""
         if not self.certified:
-            return "measure them: ratedist plan --pilot pilot.json; or give --L --sigma2 --gap"
+            return "or measure, and plan with it"
         if self.rho is not None or self.recommended is None or self._costs_nothing():
             return ""
         return "measure in training if more pays: PeriodicAveraging(schedule='auto')"

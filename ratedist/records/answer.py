@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -99,7 +100,9 @@ class Answer:
     assumed : tuple of str, optional
         What the caller did not say, with the value that was taken.
     follow_up : str, optional
-        The call to make next.
+        What to do next, in words.
+    command : str, optional
+        The command that does it; what is printed can be pasted into a shell.
     evidence : mapping of str to str or sequence of str, optional
         Theorem, hypotheses, status and source; only ``explain`` prints them.
     """
@@ -110,6 +113,7 @@ class Answer:
     left_out: str = ""
     assumed: tuple[str, ...] = ()
     follow_up: str = ""
+    command: str = ""
     evidence: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -151,6 +155,7 @@ class Answer:
             "left_out": self.left_out,
             "assumed": list(self.assumed),
             "follow_up": self.follow_up,
+            "command": self.command,
             "evidence": evidence,
         }
 
@@ -158,7 +163,7 @@ class Answer:
         head = _wrapped(self.verdict, width)
         foot = _wrapped(self.left_out and f"not modelled: {self.left_out}", width, "", INDENT)
         foot += _wrapped(self.assumed and f"assumed: {', '.join(self.assumed)}", width, "", INDENT)
-        foot += _wrapped(self.follow_up and f"-> {self.follow_up}", width, "", "   ")
+        foot += self._next(width)
         facts = {label: text for label, text in self.facts.items() if text}
         size = max((len(label) for label in facts), default=0)
         body: list[str] = []
@@ -169,6 +174,33 @@ class Answer:
                 body += lines
         tables = [line for table in self.tables for line in ("", *table.lines(width))]
         return [*head, *body, *tables, *([""] if tables and foot else []), *foot]
+
+    def _next(self, width: int) -> list[str]:
+        """Return what to do next; a command that does not fit beside the words has lines of its own."""
+        if not self.command:
+            return _wrapped(self.follow_up and f"-> {self.follow_up}", width, "", "   ")
+        words = f"-> {self.follow_up}: " if self.follow_up else "-> "
+        if len(words) + len(self.command) <= width:
+            return [words + self.command]
+        return [*_wrapped(words.rstrip(), width, "", "   "), *_command_lines(self.command, width)]
+
+
+def _command_lines(command: str, width: int) -> list[str]:
+    """Return lines that a shell reads as one command; no argument is broken."""
+    parts: list[str] = []  # an option and its values stay together
+    for word in map(shlex.quote, shlex.split(command)):
+        if word.startswith("--") or not parts:
+            parts.append(word)
+        else:
+            parts[-1] += f" {word}"
+    lines = [f"   {parts[0]}"]
+    for word in parts[1:]:
+        if len(lines[-1]) + 1 + len(word) + len(" \\") <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines[-1] += " \\"
+            lines.append(f"     {word}")
+    return lines
 
 
 def _wrapped(text: Any, width: int, first: str = "", then: str = "") -> list[str]:

@@ -36,20 +36,19 @@ class Advised:
         Its keywords.
     yours : tuple of str, optional
         Keywords that only the reader has, such as a vector "x".
+    command : str, optional
+        The same as a command; empty where it has none.
     """
 
     call: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
     yours: tuple[str, ...] = ()
+    command: str = field(default="", metadata=NOT_PLAIN)
 
     def in_words(self) -> str:
         """Return the call as it is typed."""
         stated = [json.dumps(value) if name == "op" else f"{name}={value!r}" for name, value in self.arguments.items()]
         return f"rd.{self.call}({', '.join([*stated[:1], *self.yours, *stated[1:]])})"
-
-    def in_shell(self) -> str:
-        """Return the same measurement as a command."""
-        return f"ratedist measure x.npy --operators {self.arguments['op']}"
 
 
 @dataclass(frozen=True)
@@ -231,22 +230,24 @@ class Stated:
         """Return the number as a sentence to act on, with facts and what was assumed."""
         s = self.statement
         tables = self._tables()
-        call = next((each.in_shell() for each in s.advised if each.yours), "")
-        advice = "" if s.advice in s.facts.values() else s.advice
+        advised = next((each for each in s.advised if each.command), Advised(""))
+        words = "" if s.advice in s.facts.values() else s.advice
+        advice = "measure a compressor" if advised.yours else words
         return Answer(
             verdict=self.verdict,
             facts={**s.facts, "status": _status_text(s), **({} if tables else self._precision())},
             tables=tables,
             left_out=s.left_out,
             assumed=s.assumed,
-            follow_up=f"measure a compressor: {call}" if call else advice,
+            follow_up=advice,
+            command=advised.command,
             evidence={
                 "theorem": ", ".join(part for part in (s.theorem, s.status, s.reference) if part),
                 "interval": self._interval_text(),
                 "it is about": s.about,
                 "needs": s.needs,
                 "assuming": s.assumptions,
-                "what to do": s.advice,
+                "what to do": f"{advice}: {advised.command}" if advised.command else s.advice,
             },
         )
 

@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import subprocess
 
 import numpy as np
 import pytest
@@ -314,10 +315,13 @@ def test_the_rescaling_of_the_rate_is_that_of_theorem_1():
 
 def test_a_limit_is_said_at_half_and_at_twice_its_constant():
     said = rd.bits_lower_bound(d=1, omega=1).answer().facts["changes with"]
-    for level, rate in re.findall(r"omega = ([\d.]+) needs ([\d.]+)", said):
+    rates = re.findall(r"([\d.]+)(?: bits per coordinate)? at omega = ([\d.]+)", said)
+    assert len(rates) == 2
+    for rate, level in rates:
         assert float(rate) == pytest.approx(np.log2(1 + 1 / float(level)) / 2, rel=5e-3)
     assert (
-        rd.bits_lower_bound(d=1, alpha=0.9).answer().facts["changes with"] == "alpha = 0.45 needs 0.576 per coordinate"
+        rd.bits_lower_bound(d=1, alpha=0.9).answer().facts["changes with"]
+        == "0.576 bits per coordinate at alpha = 0.45"
     )
 
 
@@ -329,6 +333,31 @@ def test_advice_for_the_shell_can_be_run(line, printed, folder):
     np.save(folder / "x.npy", np.arange(1.0, 65.0, dtype=np.float32))
     advised = SHELL.search(" ".join(printed(line).split()))[1]
     assert "bits" in printed(advised)
+
+
+def pasted(text):
+    """The arguments that a POSIX shell hands to the command at the end of an answer, its line breaks included."""
+    command = text[text.index("ratedist ", text.index("-> ")) :]
+    shell = f"ratedist() {{ printf '%s\\0' \"$@\"; }}\n{command}"
+    words = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, timeout=10, check=True).stdout
+    return shlex.join(words.rstrip("\0").split("\0"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--workers 16 --step-s 0.08 --eta 0.05 --tau 8 --time-s 3600 --d 25600000",
+        "--workers 64 --nodes 8 --inside nvlink4,3e-6 --between 4e11,5e-6 --eta 0.05 --tau 8 --time-s 36 --bits 1e6",
+        "--workers 4 --topology tree --compute constant --eta 0.1 --tau 64 --time-s 1e3 --bits 0 --curvature convex",
+        "--workers 4 --eta 0.001 --tau 1 --time-s 5 --bits 0 --omega 1/2",  # says nothing: more time
+    ],
+)
+def test_the_command_that_an_error_advises_can_be_pasted_and_lowers_it(line, printed):
+    line = f"error --L 1 --sigma2 1 --gap 1 {line}"
+    advised = pasted(printed(line))
+    assert advised.startswith("error ")
+    before, after = (json.loads(printed(f"{each} --json"))["value"] for each in (line, advised))
+    assert after < before
 
 
 def shares_said(facts):
