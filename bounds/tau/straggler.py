@@ -10,6 +10,7 @@ from functools import cache, cached_property, lru_cache
 import sympy as sp
 
 from ..runtime.law import Law, normal_max_moment
+from ..runtime.laws import Constant
 from ..runtime.model import Bits, RuntimeModel
 from ..symbols import order_mean, step_s, step_sd_s, tau
 from ..theorems.seconds import pasgd_runtime
@@ -131,11 +132,12 @@ def tau_straggler(
     def floor(n: int) -> float:
         return decrease * runtime.step.mean_s + float(price(n))
 
+    start = cheapest if isinstance(runtime.step, Constant) else 1.0  # where nobody waits, that is the minimiser
     return TauStraggler(
         cap=cap,
-        capped=None if cap is None else least_integer(value, bound=bound, floor=floor, cap=cap),
+        capped=None if cap is None else least_integer(value, bound=bound, floor=floor, cap=cap, start=start),
         predictor=_predictor(runtime, averaging_s, decrease, price),
-        search=lambda: least_integer(value, bound=bound, floor=floor),
+        search=lambda: least_integer(value, bound=bound, floor=floor, start=start),
     )
 
 
