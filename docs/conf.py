@@ -25,6 +25,7 @@ extensions = [
     "sphinx_design",
     "sphinxcontrib.bibtex",
     "citations",
+    "entries",
     "known_names",
     "reproduced",
     "sources",

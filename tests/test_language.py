@@ -15,7 +15,7 @@ NOT_YET = ("operators/laws/",)  # its laws are being rewritten
 PAGES = sorted(
     path
     for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "docs").rglob("*.ipynb")]
-    if "_build" not in path.parts
+    if not {"_build", "entries"} & set(path.parts)
 )
 CLAUSE = re.compile(
     r"^Return\W*$|^Return (?:is|are|has|needs|takes|of|in|on|at|to|for|after|before|within|without|with|from|by|"

@@ -81,6 +81,35 @@ def domain_latex(domain: Domain, name: str) -> str:
     return rf"{below}{name}{above}" if below or above else rf"{name} \in \mathbb R"
 
 
+# -- entries ----------------------------------------------------------------------------------------------------
+def entries() -> list[tuple[str, str]]:
+    """(kind, name) of everything that has a page of its own."""
+    kinds = {
+        "bound": all_bounds(),
+        "operator": all_operators(),
+        "feedback": all_feedbacks(),
+        "aggregate": all_aggregates(),
+    }
+    return [(kind, name) for kind, members in kinds.items() for name in members]
+
+
+def entry(kind: str, name: str) -> str:
+    """The page of one of them."""
+    match kind:
+        case "bound":
+            package = next(package for package in CATALOGUE if all_bounds()[name] in bounds_of(package))
+            return bound_section(all_bounds()[name], package)
+        case "operator":
+            return _operator_section(name, all_operators()[name])
+    families: dict[str, dict[str, type]] = {"feedback": all_feedbacks(), "aggregate": all_aggregates()}
+    return _family_section(kind, name, families[kind][name])
+
+
+def _to_entry(kind: str, name: str) -> str:
+    """A link to a page, at the place that the entry had when all of them were one page."""
+    return f'<span id="{kind}-{name}"></span>[{code(name)}](/reference/entries/{kind}-{name}.md)'
+
+
 # -- bounds -----------------------------------------------------------------------------------------------------
 def bounds_of(package: str) -> list[Bound]:
     """The bounds that a package exports, sorted by name."""
@@ -89,16 +118,8 @@ def bounds_of(package: str) -> list[Bound]:
 
 def bound_overview(package: str) -> str:
     """One line for every bound."""
-    rows = [
-        [f"[{code(b.name)}](#bound-{b.name})", escape(b.quantity), SIDES[b.side], b.status.value]
-        for b in bounds_of(package)
-    ]
+    rows = [[_to_entry("bound", b.name), escape(b.quantity), SIDES[b.side], b.status.value] for b in bounds_of(package)]
     return table(["name", "what is bounded", "side", "status"], rows)
-
-
-def bound_sections(package: str) -> str:
-    """A section for every bound."""
-    return "\n\n".join(bound_section(bound, package) for bound in bounds_of(package))
 
 
 def bound_section(bound: Bound, package: str) -> str:
@@ -125,7 +146,7 @@ def bound_section(bound: Bound, package: str) -> str:
     return "\n".join(
         (
             f"(bound-{bound.name})=",
-            f"## {code(bound.name)}",
+            f"# {code(bound.name)}",
             "",
             eval_rst(
                 [f".. py:data:: {package}.{bound.name}", "   :type: ~bounds.bound.Bound", "   :no-contents-entry:"],
@@ -163,13 +184,13 @@ def _domains(bound: Bound) -> str:
     rows = [symbols.notation(symbol) for symbol in bound.parameters]
     if not rows:
         return ""
-    return "; ".join(f"{code(r.symbol.name)}: {_domain(r)}" for r in rows) + ". See [notation](notation.md)."
+    return "; ".join(f"{code(r.symbol.name)}: {_domain(r)}" for r in rows) + ". See [notation](/reference/notation.md)."
 
 
 def _needs(bound: Bound) -> str:
     """The hypotheses, each with its name for ``setting=``."""
     needs = (f"{escape(one.words)} ({code(one.name.lower())})" for one in bound.setting.ordered())
-    return "; ".join(needs) + ". See [settings](settings.md)."
+    return "; ".join(needs) + ". See [settings](/reference/settings.md)."
 
 
 def property_table() -> str:
@@ -334,18 +355,13 @@ def operator_overview() -> str:
         example = cls.examples()[0]
         rows.append(
             [
-                f"[{code(name)}](#operator-{name})",
+                _to_entry("operator", name),
                 code(specification(example)),
                 claim_text(example.claim(DIMENSION)),
                 size_text(example.bits(DIMENSION)),
             ]
         )
     return table(["name", "for example", f"class at d = {DIMENSION:,}".replace(",", " "), "bits per coordinate"], rows)
-
-
-def operator_sections() -> str:
-    """A section for every operator: its own words, constants and sizes of its examples, what was measured."""
-    return "\n\n".join(_operator_section(name, cls) for name, cls in all_operators().items())
 
 
 def _operator_section(name: str, cls: type[Operator]) -> str:
@@ -356,7 +372,7 @@ def _operator_section(name: str, cls: type[Operator]) -> str:
     header = ["specification", f"class at d = {DIMENSION:,}".replace(",", " "), "bits per coordinate"]
     parts = [
         f"(operator-{name})=",
-        f"## {code(name)}",
+        f"# {code(name)}",
         "",
         escape(summary(cls)),
         "",
@@ -413,19 +429,21 @@ def size_text(size: Size) -> str:
     return ", ".join(parts) or "not bounded"
 
 
-def family_sections(kind: str) -> str:
-    """A section for every feedback method, or for every aggregation."""
+def family_overview(kind: str) -> str:
+    """One line for every feedback method, or for every aggregation."""
     families: dict[str, dict[str, type]] = {"feedback": all_feedbacks(), "aggregate": all_aggregates()}
-    return "\n\n".join(
-        "\n".join(
-            (
-                f"({kind}-{name})=",
-                f"## {code(name)}",
-                "",
-                escape(summary(cls)),
-                "",
-                eval_rst([f".. autoclass:: operators.{cls.__name__}", "   :members:", "   :exclude-members: name"]),
-            )
+    rows = [[_to_entry(kind, name), escape(summary(cls))] for name, cls in families[kind].items()]
+    return table(["name", "what it is"], rows)
+
+
+def _family_section(kind: str, name: str, cls: type) -> str:
+    return "\n".join(
+        (
+            f"({kind}-{name})=",
+            f"# {code(name)}",
+            "",
+            escape(summary(cls)),
+            "",
+            eval_rst([f".. autoclass:: operators.{cls.__name__}", "   :members:", "   :exclude-members: name"]),
         )
-        for name, cls in families[kind].items()
     )

@@ -1,6 +1,7 @@
-"""The side bar of pages that are no document, such as the sources of modules, is made once a folder depth.
+"""The side bar of pages outside the tree of contents is made once for each folder depth.
 
-Sphinx resolves the whole tree of contents again for each of some 300 pages; only the relative links differ by depth.
+Such are the sources of modules and the entries of the catalogue.  Sphinx resolves the whole tree again for each of some
+500 pages, but only the relative links differ by depth.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ def reuse(
     made: SideBars, app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object
 ) -> None:
     """Give pages that stand in no tree of contents one side bar for their depth."""
-    if pagename in app.env.all_docs or "toctree" not in context:
+    is_listed = pagename in app.env.all_docs and "orphan" not in app.env.metadata[pagename]
+    if is_listed or "toctree" not in context:
         return
     make, depth = context["toctree"], pagename.count("/")
 

@@ -32,7 +32,7 @@ FUNCTIONS = {
             "property_table",
             "conclusion_table",
             "bound_overview",
-            "bound_sections",
+            "entry",
             "status_table",
             "coverage_table",
             "formula_of",
@@ -41,8 +41,7 @@ FUNCTIONS = {
             "tau_star_formula",
             "experiments",
             "operator_overview",
-            "operator_sections",
-            "family_sections",
+            "family_overview",
         ),
         records: (
             "peers_table",

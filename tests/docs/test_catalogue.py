@@ -3,9 +3,11 @@
 import ast
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import catalogue
 import citations
+import entries
 import pytest
 import records
 from markdown_text import escape, number
@@ -23,13 +25,29 @@ def test_every_bound_is_on_exactly_one_page():
     assert sorted(shown) == list(all_bounds())
 
 
-def test_every_operator_has_a_section_with_its_claims():
-    text = catalogue.operator_sections()
-    for name, cls in all_operators().items():
-        assert f"(operator-{name})=" in text
-        assert f"autoclass:: operators.{cls.__name__}\n" in text
-    for kind, members in (("feedback", all_feedbacks()), ("aggregate", all_aggregates())):
-        assert all(f"({kind}-{name})=" in catalogue.family_sections(kind) for name in members)
+def test_every_entry_has_a_page_with_its_label_and_a_link_in_an_index():
+    indices = {
+        "bound": catalogue.bound_overview("bounds.limits") + catalogue.bound_overview("bounds.theorems"),
+        "operator": catalogue.operator_overview(),
+        "feedback": catalogue.family_overview("feedback"),
+        "aggregate": catalogue.family_overview("aggregate"),
+    }
+    families = {"operator": all_operators(), "feedback": all_feedbacks(), "aggregate": all_aggregates()}
+    assert {kind for kind, _ in catalogue.entries()} == set(indices)
+    for kind, name in catalogue.entries():
+        page = catalogue.entry(kind, name)
+        assert page.startswith(f"({kind}-{name})=\n# `{name}`\n")
+        assert f"(/reference/entries/{kind}-{name}.md)" in indices[kind]
+        if kind in families:
+            assert f"autoclass:: operators.{families[kind][name].__name__}\n" in page
+
+
+def test_pages_of_entries_that_are_gone_are_removed(tmp_path):
+    folder = tmp_path / entries.FOLDER
+    folder.mkdir(parents=True)
+    (folder / "bound-nothing.md").write_text("old")
+    entries.write(SimpleNamespace(srcdir=tmp_path))
+    assert {path.stem for path in folder.iterdir()} == {f"{kind}-{name}" for kind, name in catalogue.entries()}
 
 
 @pytest.mark.parametrize("name", list(all_bounds()))
