@@ -47,6 +47,20 @@ def test_a_change_reaches_what_finds_it_by_name_and_what_reads_it_through_files_
     assert tiers.distances({"tests/bounds/values.py"}, tiers.imports())["tests/bounds/test_values.py"] == 1
 
 
+def test_every_module_with_code_is_reached_by_a_test():
+    graph = tiers.imports()
+    reached = [name for name in graph if "/test_" in name]
+    for name in reached:  # it grows
+        reached += sorted(graph.get(name, set()) - set(reached))
+    modules = {name for name in graph if (tiers.ROOT / (name.replace(".", "/") + ".py")).exists()}  # no folders
+    assert {name for name in modules - set(reached) if not name.endswith("__main__")} == set()
+
+
+def test_names_used_as_attributes_of_a_module_count():
+    text = "import ratedist as rd\n\nrd.plan(1)\nimport operators\noperators.QSGD\n"
+    assert tiers.named_in(text) == {"ratedist", "ratedist.plan", "operators", "operators.QSGD"}
+
+
 def test_distances_count_imports():
     graph = {"a": set(), "b": {"a"}, "c": {"b", "a"}, "d": {"c"}, "e": set()}
     assert tiers.distances({"a.py", "README.md"}, graph) == {"a": 0, "b": 1, "c": 1, "d": 2}

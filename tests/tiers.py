@@ -22,6 +22,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict, deque
+from functools import cache
 from itertools import accumulate
 from pathlib import Path
 
@@ -34,6 +35,7 @@ SITE = "tests/docs/"  # tests marked slow there belong to the full tier
 FROM = re.compile(
     r"^\s*from\s+((?:bounds|operators|ratedist|gpu_validation)[\w.]*)\s+import\s+(\([^)]*\)|[^\n]*)", re.M
 )
+ALIASED = re.compile(r"^\s*import\s+((?:bounds|operators|ratedist|gpu_validation)[\w.]*)(?:\s+as\s+(\w+))?", re.M)
 RELATIVE = re.compile(r"^from (\.+)([\w.]*) import (.+)$", re.M)  # of test files: what tests share
 PACKAGES = ("bounds", "operators", "ratedist", "gpu_validation")
 # Module -> how the names of the modules begin that it finds at run time, where no import shows them.
@@ -46,7 +48,9 @@ FOUND = {
         "operators.feedback.",
         "operators.summed.",
     ),
+    "operators.kernels.backend": ("operators.kernels.",),
     "ratedist.calls": ("ratedist.calls.",),
+    "gpu_validation.engines.local": ("gpu_validation.engines.worker",),
     "gpu_validation.studies.presets": ("gpu_validation.studies.",),
 }
 
@@ -112,6 +116,7 @@ def exported() -> dict[str, str]:
     return found
 
 
+@cache
 def imports() -> dict[str, set[str]]:
     """Module or test file -> the modules of this repository that it imports anywhere."""
     import grimp
@@ -123,13 +128,22 @@ def imports() -> dict[str, set[str]]:
         for file in (ROOT / top).rglob("*.py"):
             path = file.relative_to(ROOT).as_posix()
             targets = found.setdefault(path if top == "tests" else module_of(path), set())
-            for source, listed in FROM.findall(file.read_text()):
-                named = (source, *(f"{source}.{name}" for name in re.findall(r"\w+", listed)))
-                targets |= {names.get(each, each) for each in named} & graph.modules
+            targets |= {names.get(each, each) for each in named_in(file.read_text())} & graph.modules
             if top == "tests":
                 targets |= shared(file)
     for module, starts in FOUND.items():
         found[module] |= {name for name in graph.modules if name.startswith(starts) and name != module}
+    return found
+
+
+def named_in(text: str) -> set[str]:
+    """The modules, and their names, that a file imports or uses as attributes of a module."""
+    found = set()
+    for source, listed in FROM.findall(text):
+        found |= {source, *(f"{source}.{name}" for name in re.findall(r"\w+", listed))}
+    for source, alias in ALIASED.findall(text):
+        used = re.findall(rf"\b{re.escape(alias or source)}\.(\w+)", text)
+        found |= {source, *(f"{source}.{name}" for name in used)}
     return found
 
 
