@@ -361,7 +361,7 @@ def operator_overview() -> str:
                 size_text(example.bits(DIMENSION)),
             ]
         )
-    return table(["name", "for example", f"class at d = {DIMENSION:,}".replace(",", " "), "bits per coordinate"], rows)
+    return table(["name", "for example", f"class at d = {DIMENSION:,}", "bits per coordinate"], rows)
 
 
 def _operator_section(name: str, cls: type[Operator]) -> str:
@@ -369,7 +369,7 @@ def _operator_section(name: str, cls: type[Operator]) -> str:
         [code(specification(example)), claim_text(example.claim(DIMENSION)), size_text(example.bits(DIMENSION))]
         for example in cls.examples()
     ]
-    header = ["specification", f"class at d = {DIMENSION:,}".replace(",", " "), "bits per coordinate"]
+    header = ["specification", f"class at d = {DIMENSION:,}", "bits per coordinate"]
     parts = [
         f"(operator-{name})=",
         f"# {code(name)}",
