@@ -1,0 +1,43 @@
+"""The page about bits for parameters states the record."""
+
+import json
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+import pytest
+import reproduced
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "results/bits.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def figure():
+    return reproduced.script("bits_for_layers")
+
+
+def test_gains_are_those_of_the_record(figure):
+    for name, group in groupby(figure.errors(), key=lambda row: row["gradient"]):
+        rows = list(group)
+        gains, laws = (", ".join(f"{row[field]:.2f}" for row in rows) for field in ("gain", "law"))
+        shown = name.removesuffix(", all").replace("mlp", "MLP").replace("cnn", "CNN").replace("resnet20", "ResNet-20")
+        assert f"| {shown} | {gains} | {laws} |" in PAGE
+
+
+def test_the_gradient_at_which_the_goal_is_missed_is_named(figure):
+    missed = {row["gradient"] for row in figure.errors() if row["gain"] < figure.TARGET}
+    assert missed == {"transformer, step 200"}
+    assert "missed by the transformer after 200 steps" in PAGE
+
+
+def test_losses_are_those_of_the_record(figure):
+    rows = [json.loads(line) for line in (DOCS / "data/bits_for_layers.jsonl").read_text().splitlines()]
+    for training in figure.trainings():
+        filled, one = (np.array(figure.differences(training, rule)) for rule in ("filled", "one"))
+        losses = [row["mean_loss"] for row in rows if row.get("training") == training and row["rule"] == "none"]
+        difference, half = np.mean(filled - one), figure.half_width(filled - one)
+        name = training.upper() if len(training) == 3 else training
+        digits = 4 if half < 0.01 else 3
+        stated = f"{difference:.{digits}f} ± {half:.{digits}f}"
+        assert f"| {name} | {len(one)} | {np.mean(losses):.3f} | {stated} |" in PAGE
