@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -16,7 +17,7 @@ from ..functions.global_streams import seeded
 from .adapt import Library, _name
 from .betting.budget import Budget, spelled
 from .exchange.bets import MeanBias, MeanErrors, MeanShortfall, StepErrors, claimed
-from .exchange.edges import judged_exactly
+from .exchange.edges import judged_exactly, lengths
 from .exchange.evidence import MeanSource
 from .exchange.groups import Group, groups, sizes_for
 from .exchange.mean_function import MeanFunction
@@ -112,6 +113,10 @@ def check_mean(
         else:
             subject = MeanFunction(function, library, seed)
             name, verdicts = subject.name, _without_memory(subject, tried, single, claim, budget, ceiling)
+            if not any(v.outcome is Outcome.FAIL for v in verdicts):
+                level = budget.false_alarm / STATISTICAL / 2
+                stated = partial(_claimed, claim)
+                verdicts.append(lengths(subject, m, stated, budget, level, rng, any_m=callable(claim)))
     given = [_name(function), f"m={m}", f"claim={claim_spelled(claim)}", f"sizes={tuple(sizes)!r}", f"seed={seed}"]
     given += [f'library="{library}"'] * (library != "torch") + ["alone=False"] * (not alone)
     given += [f"ceiling={ceiling!r}"] * (ceiling is not None) + [spelled(budget)]
@@ -158,7 +163,7 @@ def _without_memory(
     }
     tight = all(c.tight for c in claims)
     if tight and ceiling is not None:
-        bets["constant-reached"] = MeanShortfall(judged, moments, ceiling, level)
+        bets["constant-reached"] = MeanShortfall(judged, moments, ceiling, level / 2)  # lengths have the other half
     try:
         budget = _hurried(budget, subject, tried[-1])
         draws = collect(MeanSource(subject), list(judged), list(bets.values()), budget)
@@ -193,7 +198,11 @@ def _longest(tried: list[Group]) -> list[Group]:
 
 
 def _at(claim: JointClaim, group: Group) -> UnbiasedMean:
-    stated = claim(group.d, group.m) if callable(claim) else claim
+    return _claimed(claim, group.d, group.m)
+
+
+def _claimed(claim: JointClaim, d: int, m: int) -> UnbiasedMean:
+    stated = claim(d, m) if callable(claim) else claim
     if isinstance(stated, Unbiased):
         return UnbiasedMean(stated.omega, tight=stated.tight)
     if not isinstance(stated, UnbiasedMean):

@@ -16,6 +16,7 @@ from .operator.every_coordinate import EveryCoordinate
 from .operator.exact_marginals import ExactMarginals
 from .operator.expected_size import ExpectedSize
 from .operator.extremes import Extremes
+from .operator.hooks import HookMean
 from .operator.input_contract import InputContract
 from .operator.kept_output import KeptOutput
 from .operator.lengths import Lengths
@@ -74,6 +75,7 @@ LAWS: tuple[Law, ...] = (  # first what a few calls show, so that a wrong compre
     Tightness(),
     EveryCoordinate(),
     IndependentStreams(),
+    HookMean(),
     # wrappers with memory
     FeedbackInStep(),
     FeedbackMass(),

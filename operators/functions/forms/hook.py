@@ -1,9 +1,11 @@
-"""A communication hook of torch's DistributedDataParallel, run in a process group of one."""
+"""A communication hook of torch's DistributedDataParallel, run in a process group of one or of several threads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import copy
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from threading import Thread
 from typing import Any
 
 import torch
@@ -59,10 +61,63 @@ class Hook(Form):
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """Run it on a bucket that holds a copy of x: a hook may write to its bucket."""
-        bucket = Bucket(self.given(x).clone())
         with self.session():
-            value = self.hook(self.state, bucket).wait()
+            return self._called(self.state, x)
+
+    def _called(self, state: Any, x: torch.Tensor) -> torch.Tensor:
+        value = self.hook(state, Bucket(self.given(x).clone())).wait()
         return (value[0] if isinstance(value, list) else value).reshape(x.shape)
+
+    def in_group(self, rounds: Sequence[Sequence[torch.Tensor]]) -> list[list[torch.Tensor]]:
+        """Run rounds in a group of m threads, one a rank; each has a copy of the state.
+
+        Parameters
+        ----------
+        rounds : sequence
+            In each round m vectors, each of shape (d,).
+
+        Returns
+        -------
+        list
+            In each round the results of the m ranks.
+
+        Raises
+        ------
+        Exception
+            What the first rank raised that failed.
+        """
+        from torch.testing._internal.distributed import multi_threaded_pg as threads
+
+        m = len(rounds[0])
+        results: list[list[torch.Tensor]] = [[] for _ in range(m)]
+        errors: list[BaseException] = []
+        store = dist.HashStore()
+
+        def run(rank: int) -> None:
+            try:
+                dist.init_process_group("threaded", rank=rank, world_size=m, store=store)
+                state = copy.deepcopy(self.state)
+                results[rank] = [self._called(state, vectors[rank]) for vectors in rounds]
+                dist.destroy_process_group()
+            except BaseException as error:
+                errors.append(error)
+                threads.ProcessLocalGroup.exception_handle(error)
+
+        torch._C._distributed_c10d._set_thread_isolation_mode(True)  # type: ignore[attr-defined]
+        threads._install_threaded_pg()
+        try:
+            ranks = [Thread(target=run, args=(rank,), daemon=True) for rank in range(m)]
+            for thread in ranks:
+                thread.start()
+            for thread in ranks:
+                thread.join()
+        finally:
+            threads.ProcessLocalGroup.reset()
+            threads._uninstall_threaded_pg()
+            torch._C._distributed_c10d._set_thread_isolation_mode(False)  # type: ignore[attr-defined]
+        if errors:
+            raise errors[0]
+        return [list(of_round) for of_round in zip(*results, strict=True)]
 
     @contextmanager
     def session(self) -> Iterator[None]:

@@ -1,15 +1,26 @@
-"""The exact laws of an exchange, one function a law: each raises Violation, or NotApplicable if it is silent."""
+"""The exact laws of an exchange, one function a law, and the law of lengths, which bets on draws at many of them.
+
+An exact law raises Violation, or NotApplicable if it is silent.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from math import log2, sqrt
 
 import numpy as np
 
+from bounds.claims import UnbiasedMean
+
+from ..betting.budget import Budget
+from ..betting.eprocess import SLACK
+from ..betting.swarm_bets import SwarmBets
+from ..kit.clock import work_s
 from ..kit.law import NotApplicable, Violation, raised
 from ..kit.subject import to_numpy
 from ..kit.verdict import Outcome, Verdict
-from .groups import Group
+from ..operator.lengths import PLACES, vector
+from .groups import LEAST_MEAN, Group
 from .mean_function import MeanFunction
 
 ExactLaw = Callable[[MeanFunction, Group], None]
@@ -107,3 +118,102 @@ def _verdict(name: str, law: ExactLaw, start: Callable[[], MeanFunction], groups
         except Exception as error:  # whatever the subject raises is a finding
             return Verdict(name, Outcome.FAIL, raised(error), group.name, group.x)
     return Verdict(name, Outcome.PASS)
+
+
+LONGEST, OTHERS = 1 << 16, (3, 5)
+BANDS = (1, 64, 1024, 1 << 13)
+REST = "in the rest of d divided by m"
+KINDS = ("equal vectors", "independent vectors")
+FOLLOWED = 0.6  # share of the labels that follow the evidence, in three of four draws
+LEAST, USUAL, PATIENT = 80, 160, 3  # vectors however long they take, usual ones, times as many with suspicion
+EACH, SUSPICION = 3, 2.0  # draws at each vector; log-capital
+
+
+def lengths(
+    function: MeanFunction,
+    m: int,
+    claim: Callable[[int, int], UnbiasedMean],
+    budget: Budget,
+    level: float,
+    rng: np.random.Generator,
+    *,
+    any_m: bool,
+) -> Verdict:
+    """Bet on the mean and its error at lengths up to 2^16 with drawn remainders modulo m, each with vectors of its own.
+
+    Parameters
+    ----------
+    function : MeanFunction
+        The exchange.
+    m : int
+        Number of workers.
+    claim : callable
+        From d and m to the claim.
+    budget : Budget
+        Seconds.
+    level : float
+        Of this law.
+    rng : Generator
+        Draws lengths and vectors.
+    any_m : bool
+        Whether the claim is about other numbers of workers too; 3 and 5 are then tried.
+    """
+    name, began = "lengths", work_s()
+    bands = [f"{a} to {b - 1}" for a, b in zip(BANDS, (*BANDS[1:], LONGEST + 1), strict=True)]
+    numbers = list(dict.fromkeys([m, *(OTHERS if any_m else ())]))
+    families = [bands, [*PLACES, REST], list(KINDS), [f"m = {n}" for n in numbers]]
+    bets = SwarmBets(families)
+    pool, longest, draws = rng.standard_normal(LONGEST + 1, np.float32), 0, 0
+    while draws < USUAL * PATIENT:
+        suspicious = bets.peak() > SUSPICION
+        if draws >= LEAST and work_s() - began > budget.seconds * (4 if suspicious else 2):
+            break
+        if draws >= USUAL and not suspicious:
+            break
+        followed = draws >= LEAST // 3 and draws % 4
+        drawn = [
+            bets.richest(family) if followed and rng.random() < FOLLOWED else str(rng.choice(family))
+            for family in families
+        ]
+        place, kind, n = drawn[1], drawn[2], int(drawn[3].removeprefix("m = "))
+        band = bands.index(drawn[0])
+        d = int(2 ** rng.uniform(log2(BANDS[band]), log2((*BANDS, LONGEST)[band + 1])))
+        d = max(1, d // n * n + int(rng.integers(n)))
+        first = _massed(rng, d, place, pool, n)
+        others = [first if kind == KINDS[0] else _massed(rng, d, place, pool, n) for _ in range(n - 1)]
+        vectors = np.stack([first, *others])
+        wide = vectors.astype(np.float64)
+        mean, square = wide.mean(axis=0), float((wide**2).sum()) / n
+        name_of = f"{kind}, mass {place}, m = {n}, d = {d}"
+        draws, longest = draws + 1, max(longest, d)
+        try:
+            errors = np.stack([function.mean(vectors) for _ in range(EACH)]) - mean
+        except Violation as violation:
+            return Verdict(name, Outcome.FAIL, str(violation), name_of, first)
+        except Exception as error:
+            if n != m:
+                continue  # it may refuse another number of workers
+            return Verdict(name, Outcome.FAIL, raised(error), name_of, first)
+        stated, norm2 = claim(d, n), float(mean @ mean)
+        scale2 = norm2 if norm2 >= LEAST_MEAN * square / n else square
+        direction = mean if scale2 == norm2 else wide[0]
+        s2 = (sqrt((stated.of_squares * square + stated.of_mean * norm2) / scale2) + (sqrt(n) + 1) * SLACK) ** 2
+        along = errors @ direction / sqrt(scale2 * float(direction @ direction))
+        for a, q in zip(along.tolist(), ((errors**2).sum(axis=1) / scale2).tolist(), strict=True):
+            bets.update(drawn, place, a, q, s2, unbiased=True)
+        if bets.rejects(level):
+            text = f"mean or error rejected at level {level:.1e} after {EACH * draws} draws at lengths up to {longest}"
+            where = ", ".join(bets.richest(family) for family in families)
+            return Verdict(name, Outcome.FAIL, f"{text}; most was won at: {where}", name_of, first)
+    tried = f"lengths up to {longest}, m = {', '.join(map(str, numbers))}, all remainders modulo m"
+    return Verdict(name, Outcome.PASS, f"{EACH * draws} draws at {tried}", domain=tried)
+
+
+def _massed(rng: np.random.Generator, d: int, place: str, pool: np.ndarray, m: int) -> np.ndarray:
+    """Return a vector with its mass at a place, float32, shape (d,)."""
+    if place != REST:
+        return vector(rng, d, place, pool)
+    x = np.zeros(d, np.float32)
+    rest = d % m or 1
+    x[d - rest :] = rng.standard_normal(rest)
+    return x

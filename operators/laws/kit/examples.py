@@ -70,6 +70,23 @@ def drawn(d: int, n: int, rng: np.random.Generator) -> Iterator[Example]:
                 yield _example("log-uniform", rng.choice([-1.0, 1.0], d) * 10.0 ** rng.uniform(-6, 2, d))
 
 
+def ramps(d: int, n: int, rng: np.random.Generator) -> Iterator[Example]:
+    """Return n vectors whose entries sweep the range below the largest, evenly, and one over many scales.
+
+    Together the first ones have n d values: a single wrong entry of a table is met.
+    """
+    for j in range(n + 1):
+        values = (np.arange(d) + rng.random(d)) / d if j < n else 2.0 ** (-20 * np.arange(d) / d - rng.random(d))
+        values[int(values.argmin())] = 1.0
+        yield _example("ramp" if j < n else "ramp of scales", rng.permutation(values * rng.choice([-1.0, 1.0], d)))
+
+
+def pairs(n: int, rng: np.random.Generator) -> Iterator[Example]:
+    """Return n vectors (1, t, 0): one coordinate sweeps its range."""
+    for t in (np.arange(n) + rng.random(n)) / n:
+        yield _example(f"(1, {t:.4f}, 0)", np.array([1.0, t * rng.choice([-1.0, 1.0]), 0.0]))
+
+
 def at_the_ends(d: int) -> Iterator[Example]:
     """Return a vector scaled so that its largest magnitude is exactly 2^100 or 2^-126, the ends of the
     claims' range.

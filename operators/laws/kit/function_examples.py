@@ -8,14 +8,18 @@ from itertools import chain
 import numpy as np
 
 from .clock import work_s
-from .examples import Example, drawn, structured
+from .examples import Example, drawn, ramps, structured
 
-LEAST, MOST = 2, 16  # vectors: however long they take, and however much time there is
+RAMPS = 3
+LEAST, MOST = 4, 20  # vectors: however long they take, and however much time there is
 
 
 def function_examples(sizes: Iterable[int], long: Iterable[int], rng: np.random.Generator) -> Iterator[Example]:
-    """Return drawn vectors from the largest of ``sizes`` on, structured ones, then one drawn at each of ``long``."""
+    """Return ramps, vectors drawn from the largest of ``sizes`` on, structured ones, and one at each of ``long``."""
     descending = sorted(sizes, reverse=True)
+    for d in descending[:1]:
+        yield from drawn(d, 1, rng)
+        yield from ramps(d, RAMPS, rng)
     for d in descending:
         yield from drawn(d, 2, rng)
     most = max(descending, default=0)

@@ -14,6 +14,7 @@ from ..kit.law import Context, Law, NotApplicable, Violation, second_moment
 from ..kit.subject import Subject
 from ..replay.marginals import marginals
 from ..replay.recorded_words import Controlled
+from .exact_marginals import RESOLUTION, equal_mean
 from .sure_contraction import relative_error
 
 SIZES = (2, 5, 9)
@@ -56,7 +57,10 @@ class Adversarial(Law):
         def error(x: np.ndarray) -> float:
             if strict:
                 return relative_error(subject, Example("search", x), context, self.name)
-            exact = marginals(Controlled(subject, x, context.rng(self.name)))
+            run = Controlled(subject, x, context.rng(self.name))
+            exact = marginals(run)
+            wide = x.astype(np.float64)
+            equal_mean(exact, wide, s2, max(RESOLUTION, run.resolution), subject.rounding)  # every step judges the bias
             sure = max(0.0, float((exact.square - exact.square_error).sum()))
             return float(np.sqrt(sure) / np.linalg.norm(x.astype(np.float64)))
 

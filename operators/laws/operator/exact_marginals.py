@@ -9,8 +9,8 @@ import numpy as np
 from bounds.claims import Unbiased
 
 from ..betting.eprocess import SLACK
-from ..kit.examples import REACHED, WITNESS, Example, at_the_ends, distinct, drawn, structured, witnesses
-from ..kit.function_examples import MOST, function_examples, in_time
+from ..kit.examples import REACHED, WITNESS, Example, at_the_ends, distinct, drawn, ramps, structured, witnesses
+from ..kit.function_examples import MOST, RAMPS, function_examples, in_time
 from ..kit.law import Context, Law, NotApplicable, Violation, second_moment
 from ..kit.subject import Subject
 from ..replay.hidden import Moments, exclude_hidden, exclude_rare_dependence
@@ -52,6 +52,7 @@ class ExactMarginals(Law):
             yield from distinct(structured(d))
             yield from at_the_ends(d)
             yield from drawn(d, min(context.budget.drawn, 5), rng)
+        yield from ramps(max(sizes), RAMPS, rng)
 
     def holds(self, subject: Subject, example: Example, context: Context) -> None:
         """Compare the exact moments with the claim; of a function, exclude hidden randomness before it is accused."""
@@ -74,7 +75,7 @@ class ExactMarginals(Law):
     def _compare(self, subject: Subject, example: Example, exact: Marginals, s2: float, resolution: float) -> None:
         claim, x = subject.claim(example.d), example.x.astype(np.float64)
         if isinstance(claim, Unbiased):
-            _mean(exact, x, s2, resolution, subject.rounding)
+            equal_mean(exact, x, s2, resolution, subject.rounding)
         self._sharper(subject, example, exact)
         largest = exact.largest + np.abs(x)  # a probability may be off by one step of the uniform numbers
         doubt = float(exact.square_error.sum() + resolution * (largest @ largest))
@@ -110,7 +111,8 @@ def _relative(exact: Marginals, x: np.ndarray, s2: float) -> Moments:
     return Moments(bias, float(exact.square.sum()) / norm**2, float(largest @ largest), s2)
 
 
-def _mean(exact: Marginals, x: np.ndarray, s2: float, resolution: float, rounding: float) -> None:
+def equal_mean(exact: Marginals, x: np.ndarray, s2: float, resolution: float, rounding: float) -> None:
+    """Raise Violation where the mean of a coordinate is not that of the vector."""
     allowed = exact.mean_error + (SLACK + rounding) * np.maximum(exact.largest, np.abs(x))
     allowed = allowed + resolution * (1 + np.sqrt(s2)) * np.linalg.norm(x)
     off = np.abs(exact.mean - x) - allowed

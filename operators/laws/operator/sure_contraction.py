@@ -9,11 +9,12 @@ import numpy as np
 from bounds.claims import StrictlyContractive
 
 from ..betting.eprocess import SLACK
-from ..kit.examples import Example, at_the_ends
+from ..kit.examples import Example, at_the_ends, pairs
 from ..kit.law import Context, Law, NotApplicable, Violation
 from ..kit.subject import Subject
 
 DRAWS = 3
+PAIRS = 200  # vectors whose second coordinate sweeps its range
 
 
 class SureContraction(Law):
@@ -28,10 +29,11 @@ class SureContraction(Law):
         return super().applies(subject)
 
     def examples(self, subject: Subject, context: Context) -> Iterator[Example]:
-        """Return all the usual vectors, and the ends of the claims' range."""
+        """Return all the usual vectors, the ends of the claims' range, and vectors of which one coordinate is swept."""
         yield from super().examples(subject, context)
         for d in context.budget.sizes:
             yield from at_the_ends(d)
+        yield from pairs(PAIRS, context.rng(f"{self.name} pairs"))
 
     def holds(self, subject: Subject, example: Example, context: Context) -> None:
         """Compare the error of a few draws with the claim."""

@@ -67,7 +67,8 @@ def hook(state, bucket):
     assert bucket.index() == 0
     assert bucket.gradients()[0].shape == bucket.parameters()[0].shape
     bucket.set_buffer(keep_half(bucket.buffer()))
-    return dist.all_reduce(bucket.buffer(), async_op=True).get_future().then(lambda f: f.value()[0])
+    m = dist.get_world_size()
+    return dist.all_reduce(bucket.buffer(), async_op=True).get_future().then(lambda f: f.value()[0] / m)
 
 
 ONE_LINE = {

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from operators.laws import Budget, check
+from operators.laws import Budget, check, check_mean
 
-from . import circumstances, spread, streams, vectors, wrappers
+from . import circumstances, exchanges, hooks, spread, streams, values, vectors, wrappers
 
 SHORT = replace(Budget(), large=1 << 14, shrinking=0).untimed()
 LONG = replace(Budget(), large=1 << 20, shrinking=0).untimed()
@@ -14,7 +14,7 @@ OF_LENGTHS = [w for w in vectors.WRONG if w.kind in ("lengths", "remainders")]
 LONG_ONLY = ("halved beyond", "second half", "index of 16", "not finite", "last coordinate lost")
 
 
-WRONG = [*vectors.WRONG, *spread.WRONG, *streams.WRONG, *circumstances.WRONG]
+WRONG = [*vectors.WRONG, *spread.WRONG, *streams.WRONG, *circumstances.WRONG, *values.WRONG]
 UNTIMED = replace(Budget(), shrinking=0).untimed()
 
 
@@ -82,7 +82,7 @@ def test_result_that_depends_on_vector_and_key_alone_is_not_accused(honest):
     assert check(honest.subject, claim=honest.claim, budget=UNTIMED, seed=4, laws=["circumstances"]).ok
 
 
-@pytest.mark.parametrize("kind", ["lengths", "remainders", "spread bias", "streams", "circumstances"])
+@pytest.mark.parametrize("kind", ["lengths", "remainders", "spread bias", "streams", "circumstances", "one value"])
 def test_there_are_six_wrong_subjects_of_each_kind_in_both_forms(kind):
     for form in ("Operator", "function"):
         assert len({w.what for w in WRONG if w.kind == kind and w.form == form}) >= 6
@@ -109,3 +109,39 @@ def test_right_memory_and_mergers_are_not_accused(honest):
 @pytest.mark.parametrize("kind", ["feedback", "aggregates"])
 def test_there_are_six_wrong_wrappers_of_each_kind(kind):
     assert len({w.what for w in wrappers.WRONG if w.kind == kind}) >= 6
+
+
+@pytest.mark.every(3)
+@pytest.mark.parametrize("wrong", hooks.WRONG, ids=lambda wrong: wrong.what)
+def test_hook_that_is_wrong_in_a_group_is_found(wrong):
+    report = check(wrong.subject, budget=UNTIMED, seed=5, laws=["hook-mean"])
+
+    assert report.failures, str(report)
+
+
+def test_hook_that_averages_is_not_accused():
+    assert check(hooks.HONEST[0].subject, budget=UNTIMED, seed=5, laws=["hook-mean"]).ok
+
+
+@pytest.mark.every(3)
+@pytest.mark.parametrize("wrong", exchanges.WRONG, ids=lambda wrong: wrong.what)
+def test_exchange_that_is_wrong_at_some_lengths_is_found(wrong):
+    report = check_mean(wrong.function, m=exchanges.M, claim=wrong.claim, budget=Budget.quick().untimed(), seed=5)
+
+    assert report.failures, str(report)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("honest", exchanges.HONEST, ids=["one m", "any m"])
+def test_honest_exchange_is_not_accused_at_any_length(honest):
+    report = check_mean(honest.function, m=exchanges.M, claim=honest.claim, budget=Budget.quick().untimed(), seed=5)
+
+    assert report.ok, str(report)
+
+
+@pytest.mark.every(7)
+@pytest.mark.parametrize("wrong", values.WRONG, ids=named)
+def test_one_wrong_value_is_found(wrong):
+    laws = ["exact-marginals", "sure-contraction"]
+
+    assert check(wrong.subject, claim=wrong.claim, budget=UNTIMED, seed=5, laws=laws).failures

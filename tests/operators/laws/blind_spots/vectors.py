@@ -123,7 +123,7 @@ VALUES = {
 def levels(x: Vector, u: Vector, wrong: int | None) -> Vector:
     """127 levels of the largest magnitude, rounded by u; the table's entry ``wrong`` repeats the one before it."""
     scale = np.float64(np.abs(x).max())
-    if scale < 2.0**-120:
+    if scale < 2.0**-126:
         return np.zeros_like(x)
     level = 127 * np.abs(x.astype(np.float64)) / scale
     whole = np.floor(level)
