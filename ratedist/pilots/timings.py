@@ -15,6 +15,7 @@ from ..cluster.links import Link
 # -- timings and trials --------------------------------------------------------------------------------
 
 LEVEL = 0.95
+ROUNDING = 1e-12  # relative, of a fitted line: equal seconds may differ by it
 ALL, INSIDE, BETWEEN = "all ranks", "inside a node", "between nodes"
 
 
@@ -53,7 +54,7 @@ class LinkTimings:
         """
         fit, hops = self.fit(), 2 * (self.ranks - 1)
         per_byte = fit.seconds_per_byte.value
-        if per_byte <= 0:
+        if per_byte * max(self.payload_bytes) <= ROUNDING * max(self.seconds):
             raise ValueError(
                 f"sums over {self.level} took no longer for longer vectors ({per_byte:.3g} s a byte): no bandwidth can "
                 "be estimated; make a pilot with larger most_bytes, or give the link"

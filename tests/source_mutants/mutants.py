@@ -61,7 +61,7 @@ MUTANTS = tuple(
             "/ (each.size * (each.size - 1)))\n\n\ndef hides",
             "/ (each.size * each.size))\n\n\ndef hides",
         ),
-        ("ratedist/pilots/timings.py", "if per_byte <= 0:", "if per_byte < 0:"),
+        ("ratedist/pilots/timings.py", "<= ROUNDING * max(self.seconds)", "< -ROUNDING * max(self.seconds)"),
         ("ratedist/sources/empirical.py", "stdtrit(BLOCKS - 1,", "stdtrit(BLOCKS,"),
         ("ratedist/plans/pretraining.py", "parameters**self.alpha) ** (1 / self.beta)", "parameters**self.alpha)"),
         ("ratedist/sources/laws.py", "self.dof / (self.dof - 1) / w", "self.dof / self.dof / w"),

@@ -309,6 +309,13 @@ def test_sums_that_take_no_longer_for_more_bytes_give_no_link(last_s):
         LinkTimings(ALL, 2, (1000, 2000, 4000), (0.1, 0.1, last_s)).link()
 
 
+@pytest.mark.parametrize("seconds", [0.1, 0.5, 1 / 3])
+def test_a_slope_of_rounding_errors_is_no_bandwidth(seconds):
+    """Equal seconds are fitted with 5e-21 s a byte, which would be 2e21 bit/s."""
+    with pytest.raises(ValueError, match="took no longer for longer vectors"):
+        LinkTimings(ALL, 4, (1000, 2000, 4000, 8000), (seconds,) * 4).link()
+
+
 # -- real ranks ----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("ranks", "each"), [(2, 1), pytest.param(4, 2, marks=pytest.mark.thorough)])
 def test_ranks_measure_together(ranks, each, tmp_path):
