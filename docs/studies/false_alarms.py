@@ -44,7 +44,12 @@ from operators.laws.kit.verdict import Outcome
 from operators.laws.suite import LAWS, statistical_laws
 
 BUDGET = replace(Budget.quick().untimed(), draws=30, bias=1.0)  # untimed: a run depends on its seed alone
-STATISTICAL = {law.name: law for law in LAWS if law.statistical and law.needs not in ("aggregate", "feedback")}
+ELSEWHERE = ("hook-mean",)  # it needs groups of ranks
+STATISTICAL = {
+    law.name: law
+    for law in LAWS
+    if law.statistical and law.needs not in ("aggregate", "feedback") and law.name not in ELSEWHERE
+}
 SHARED = tuple(name for name, law in STATISTICAL.items() if isinstance(law, StatisticalLaw))
 IN_TURN = ((), ("independent-streams",), ("every-coordinate",), ("enumeration",), ("lengths",))
 CAPITALS = (2, 10, 100, 1000)

@@ -8,7 +8,9 @@ from pages import DOCS
 MOST_LINKS = 40
 TOCTREE = re.compile(r"```\{toctree\}\n(.*?)```", re.DOTALL)
 SOURCES = sorted(p for suffix in ("md", "ipynb") for p in DOCS.rglob(f"*.{suffix}"))
-PAGES = {p for p in SOURCES if p.relative_to(DOCS).parts[0] not in ("_build", "_static", "data")}
+PAGES = {
+    p for p in SOURCES if p.relative_to(DOCS).parts[0] not in ("_build", "_static", "data") and "entries" not in p.parts
+}
 
 
 def entries(block):

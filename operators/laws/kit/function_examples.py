@@ -11,7 +11,7 @@ from .clock import work_s
 from .examples import Example, drawn, ramps, structured
 
 RAMPS = 3
-LEAST, MOST = 4, 20  # vectors: however long they take, and however much time there is
+LEAST, MOST = 2, 20  # vectors: however long they take, and however much time there is
 
 
 def function_examples(sizes: Iterable[int], long: Iterable[int], rng: np.random.Generator) -> Iterator[Example]:

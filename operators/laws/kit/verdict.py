@@ -9,7 +9,13 @@ import numpy as np
 
 from ..betting.power import Power
 
-OF_FORM = ("output-form", "zero", "no-mutation", "kept-output")  # laws that any function meets, without a claim
+OF_FORM = (
+    "output-form",
+    "zero",
+    "no-mutation",
+    "kept-output",
+    "circumstances",
+)  # laws that any function meets, without a claim
 
 
 class Outcome(enum.Enum):

@@ -167,7 +167,7 @@ def _in_a_thread(call: Call) -> Any:
 # -- the law -----------------------------------------------------------------------------------------------------
 TYPES = (torch.float64, torch.float16, torch.bfloat16)
 ROUGHLY = 0.02  # of the largest entry: what rounding may change in the output of a function
-SIZES_OF_FUNCTIONS = (64, 9, 1000)
+OF_FUNCTIONS, FLAT = (1000,), 64
 
 
 @dataclass(frozen=True)
@@ -241,10 +241,9 @@ class Circumstances(Law):
     def examples(self, subject: Subject, context: Context) -> Iterator[Example]:
         """Return one drawn vector at every size, and a flat one; of a function, at few sizes."""
         rng = context.rng(self.name)
-        sizes = context.budget.sizes if subject.is_operator else SIZES_OF_FUNCTIONS
-        for d in sizes:
+        for d in context.budget.sizes if subject.is_operator else OF_FUNCTIONS:
             yield from drawn_examples(d, 1, rng)
-        yield next(structured(sizes[0]))
+        yield next(structured(context.budget.sizes[0] if subject.is_operator else FLAT))
 
     def holds(self, subject: Subject, example: Example, context: Context) -> None:
         """Compare every circumstance with the plain call."""

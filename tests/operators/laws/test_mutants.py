@@ -91,7 +91,8 @@ def test_too_good_a_contraction_of_the_mean_is_convicted_with_the_standard_budge
 def test_every_law_convicts_a_mutant():
     convicting = {m.law for m in MUTANTS} | {m.law for m in WRAPPER_MUTANTS}
 
-    assert not {law.name for law in LAWS} - convicting
+    by_blind_spots = {"hook-mean"}  # which needs groups of ranks: blind_spots/hooks
+    assert not {law.name for law in LAWS} - convicting - by_blind_spots
 
 
 @pytest.mark.slow

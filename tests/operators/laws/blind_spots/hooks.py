@@ -64,12 +64,12 @@ def without_own(y: torch.Tensor) -> torch.Tensor:
 
 
 def halved_for_each(y: torch.Tensor) -> torch.Tensor:
-    """Pairs are averaged in turn, so that early ranks count less."""
+    """Pairs are averaged in turn, and of three ranks the first counts most, the last negatively."""
     parts = gathered(y)
     total = parts[0]
     for part in parts[1:]:
         total = (total + part) / 2
-    return total + 0.5 * (len(parts) > 2) * (parts[0] - parts[-1])
+    return total + (len(parts) > 2) * (parts[0] - parts[-1])
 
 
 def own_share_kept(y: torch.Tensor) -> torch.Tensor:
@@ -84,7 +84,7 @@ COMBINED: dict[str, Combined] = {
     "the vector of rank 0 for all": of_rank_0,
     "the largest entries of all ranks": largest,
     "rank 0 is left out": without_own,
-    "early ranks count less": halved_for_each,
+    "ranks count unequally": halved_for_each,
     "a twentieth of its own stays": own_share_kept,
 }
 WRONG = [Wrong("hooks", what, adapt(hook(combined), claim=ONE)) for what, combined in COMBINED.items()]
