@@ -529,7 +529,7 @@ class Ranking(Ranked[Choice]):
         if self.by == "error":
             return f"{first.status}: {first.theorem}, for a run of mean seconds per round"
         status = "" if first.status == "proved" else f", {first.status}"
-        return f"{number_text(first.rounds)} rounds ({first.theorem}{status}); seconds are modelled means"
+        return f"at most {number_text(first.rounds)} rounds ({first.theorem}{status}); seconds are modelled means"
 
     def _cost(self, choice: Choice) -> str:
         return f"{_digits(choice.seconds)} s" if self.by == "seconds" else f"{choice.error:.4g}"

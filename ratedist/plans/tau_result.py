@@ -195,7 +195,10 @@ class TauResult(Quantity):
             return best(scale) == 1
 
         if steps > 1 and not is_one(FASTEST):
-            return f"not with the bandwidth: instant links make it every {best(FASTEST)} steps"
+            fastest = best(FASTEST)
+            if fastest == steps:
+                return "not with the bandwidth: instant links change nothing"
+            return f"little with the bandwidth: every {fastest} steps with instant links"
         if steps == 1 and is_one(1 / FASTEST):
             return "no bandwidth makes longer rounds best"
         factor = crossing(lambda scale: is_one(scale) == (steps == 1), FASTEST if steps > 1 else 1 / FASTEST)
@@ -213,7 +216,7 @@ class TauResult(Quantity):
             return "or measure, and plan with it"
         if self.rho is not None or self.recommended is None or self._costs_nothing():
             return ""
-        return "measure in training if more pays: PeriodicAveraging(schedule='auto')"
+        return "let the run choose tau from measurements: PeriodicAveraging(schedule='auto')"
 
 
 def published_statement(

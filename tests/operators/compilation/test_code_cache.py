@@ -95,7 +95,7 @@ def test_without_a_folder_code_is_compiled_in_every_process_and_the_user_is_told
     assert first(1) == second(1) == 3
     assert hits(second) == 0
     assert CodeCache(steps, {}).cache_path is None
-    assert "in every process anew" in sentence()
+    assert "again in every process" in sentence()
     assert "set NUMBA_CACHE_DIR" in sentence()
 
 

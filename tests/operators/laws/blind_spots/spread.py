@@ -71,9 +71,9 @@ def uneven_signs(x: Vector, u: Vector) -> Vector:
 
 
 def mirrored(x: Vector, u: Vector) -> Vector:
-    """Blocks of eight are reversed in a twentieth of the calls."""
+    """Blocks of eight are reversed in three of twenty calls."""
     y = dropped(x, u)
-    if x.size >= 9 and u[1, 1] < 0.05:
+    if x.size >= 9 and u[1, 1] < 0.15:
         whole = x.size // 8 * 8
         y[:whole] = y[:whole].reshape(-1, 8)[:, ::-1].reshape(-1)
     return y
@@ -86,7 +86,7 @@ RULES: dict[str, Rule] = {
     "a twentieth in a direction that the signs choose": added(0.05, by_content),
     "a wave of a twentieth": added(0.05, wave),
     "two patterns that do not cancel": uneven_signs,
-    "blocks of eight reversed in a twentieth of the calls": mirrored,
+    "blocks of eight reversed in three of twenty calls": mirrored,
 }
 
 
