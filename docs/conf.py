@@ -53,6 +53,7 @@ nitpick_ignore = [  # types of annotations and base classes that are no public n
         "gpu_validation.distributed.vectors.Vectors",
         "gpu_validation.engines.engine.Engine",
         "gpu_validation.local_sgd.payload.Payload",
+        "gpu_validation.local_sgd.third_order.ThirdOrder",
         "gpu_validation.records.exit_status.UsageError",
         "gpu_validation.studies.grid.planned.Planned",
         "gpu_validation.studies.grid.spec.Design",

@@ -34,7 +34,7 @@ export async function showSums(v, signal) {
   const answer = `${name}: ${seconds(pieces * best.seconds)}`;
   say(
     "sums", answer,
-    `Of ${best.operator} among ${v.workers} workers, ${name} sends less: ${short(best.sent_bits / best.d)} bits a `
+    `Of ${best.operator} among ${v.workers} workers, ${name} sends less: ${short(best.sent_bits / best.d)} bits per `
     + `coordinate and rank, with an error of the mean of at most ${short(best.nmse)} of its squared length where the `
     + `vectors are independent. A float32 ring takes ${seconds(pieces * plain.seconds)}.`
     + (best.limit_bits === null ? "" : ` No exchange can receive fewer than ${short(best.limit_bits)} bits per coordinate `
