@@ -71,7 +71,7 @@ def keys_of(base: Key, n: int) -> list[Key]:
 
 
 class AggregateClaim(AggregateLaw):
-    """Unbiased(omega): E y = mean x_i and ``E|y - mean|^2 <= omega (1/n) sum |x_i|^2``; Contractive(alpha) likewise."""
+    """Unbiased(omega): E y = mean x_i, ``E|y - mean|^2 <= omega (1/n) sum |x_i|^2``; Contractive(alpha) alike."""
 
     name = "aggregate-claim"
     statistical = True
@@ -138,7 +138,7 @@ def _directions(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 class AggregateCount(AggregateLaw):
     """A vote agrees with a count: where the messages are signs, the result has the sign of their sum, unless that is 0.
 
-    The workers have random signs, equal signs, and signs of which one or two decide.
+    The workers have random signs, equal signs, and signs that one or two workers decide.
     """
 
     name = "aggregate-count"

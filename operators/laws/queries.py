@@ -36,7 +36,7 @@ class Quantiser:
     Attributes
     ----------
     fresh
-        Whether its randomness is drawn anew at every call for certain.
+        Whether every call certainly draws new randomness.
     """
 
     def __init__(self, quantise: Any, library: Library, seeded: bool) -> None:

@@ -147,7 +147,7 @@ def bias_of_a_coordinate(bets: MeanBets, level: float) -> float:
 
 
 def coordinate_powers(bets: MeanBets, level: float) -> dict[int, float]:
-    """Return for every vector whose coordinates are bet on, the least bias of one of them that would have
+    """Return every vector's least bias of one coordinate, among those bet on, that would have
     been found.
     """
     least: dict[int, float] = {}

@@ -95,7 +95,7 @@ class Capital:
         return self.peak >= -log(level)
 
     def gains(self) -> dict[str, float]:
-        """Return by how much the logarithm of each label's capital has grown."""
+        """Return the growth of the logarithm of each label's capital."""
         return {label: float(np.logaddexp.reduce(logs)) - self.starts[label] for label, logs in self.by_label.items()}
 
 

@@ -184,7 +184,7 @@ class StepErrors(ClaimBets):
         return self.bets.wealth.rejects(self.level)
 
     def richest(self) -> None:
-        """Return no group: the evidence is of all together."""
+        """No group: the evidence is pooled over groups."""
 
     def finding(self) -> str:
         """Return what was seen."""

@@ -58,7 +58,7 @@ def kept_results(function: MeanFunction, group: Group) -> None:
 
 
 def not_finite(function: MeanFunction, group: Group) -> None:
-    """A number that is not finite is told to all ranks: by an error, or by a result that is not finite."""
+    """A number that is not finite is reported to all ranks: by an error, or by a result that is not finite."""
     for name, value in BROKEN.items():
         for rank in {0, group.m - 1}:
             vectors = group.vectors.copy()
@@ -70,7 +70,7 @@ def not_finite(function: MeanFunction, group: Group) -> None:
             except Exception:  # a refusal, in whatever words
                 continue
             if np.isfinite(to_numpy(rows)).all():
-                raise Violation(f"{name} at rank {rank} of {group.m} gives a finite mean: nobody is told")
+                raise Violation(f"{name} at rank {rank} of {group.m} gives a finite mean: no rank reports it")
 
 
 def determinism(function: MeanFunction, group: Group) -> None:

@@ -72,7 +72,7 @@ class Answers:
         self.square[chosen] += (ratio / typical) ** 2
 
     def dissent(self, factor: float = 1.0) -> np.ndarray:
-        """Return by how many standard errors each coordinate, times ``factor``, differs from the typical one: (d,)."""
+        """Return the standard errors by which each coordinate, times ``factor``, differs from the typical one: (d,)."""
         has_answered, n = self.n > 0, np.maximum(self.n, 1)
         if not has_answered.any():
             return np.zeros(self.d)
@@ -85,7 +85,7 @@ class Answers:
         return np.where(has_answered, np.abs(factor * mean - typical) / np.sqrt(spread / n), 0.0)
 
     def silence(self) -> np.ndarray:
-        """Return by how many standard errors each coordinate answers less often than the others: (d,)."""
+        """Return the standard errors by which each coordinate answers less often than the others: (d,)."""
         asked = np.maximum(self.asked, 1)
         rate = min(max(float(self.n.sum() / asked.sum()), 1e-9), 1 - 1e-9)
         return np.maximum(rate - self.n / asked, 0.0) * np.sqrt(asked / (rate * (1 - rate)))

@@ -8,7 +8,7 @@ SLOWEST = 4  # seconds of sleep that count as one of work
 
 
 def waited_s() -> float:
-    """Return for how long this thread was ready and had no processor; 0 where the system does not say."""
+    """Return the seconds that this thread was ready without a processor; 0 where the system does not say."""
     try:
         with open("/proc/thread-self/schedstat") as counters:
             return 1e-9 * int(counters.read().split()[1])

@@ -31,7 +31,7 @@ class Adversarial(Law):
     name = "adversarial-search"
 
     def applies(self, subject: Subject) -> str | None:
-        """Return needs an error that one evaluation gives exactly."""
+        """Return why it does not apply, or None: it needs an error that one evaluation gives exactly."""
         claim = subject.claim(SIZES[0])
         if isinstance(claim, StrictlyContractive):
             return super().applies(subject)

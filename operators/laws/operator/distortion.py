@@ -24,7 +24,7 @@ class Distortion(StatisticalLaw):
     name = "distortion"
 
     def applies(self, subject: Subject) -> str | None:
-        """Return needs any claim with a constant."""
+        """Return why it does not apply, or None: it needs any claim with a constant."""
         if all(second_moment(subject.claim(d)) is None for d in (1, 2, 65)):
             return "nothing is claimed"
         return super().applies(subject)

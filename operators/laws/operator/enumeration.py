@@ -48,7 +48,7 @@ class Enumeration(Law):
     needs = "words"
 
     def applies(self, subject: Subject) -> str | None:
-        """Return needs a claim, and randomness."""
+        """Return why it does not apply, or None: it needs a claim, and randomness."""
         reason = super().applies(subject)
         if reason is None and subject.randomness == "none":
             return "there is no randomness"

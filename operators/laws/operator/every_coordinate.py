@@ -57,7 +57,7 @@ class EveryCoordinate(Law):
     statistical = True
 
     def applies(self, subject: Subject) -> str | None:
-        """Return needs a claim with a constant."""
+        """Return why it does not apply, or None: it needs a claim with a constant."""
         if all(second_moment(subject.claim(d)) is None for d in (1, 64, 65)):
             return "nothing is claimed"
         return super().applies(subject)
@@ -171,7 +171,7 @@ class EveryCoordinate(Law):
     def _half_suspected(
         self, subject: Subject, answers: list[Answers], ends: list[tuple[int, int]]
     ) -> Iterator[np.ndarray]:
-        """Return for each length where a half would have been a suspect, or broken a strict contraction."""
+        """Yield each length's coordinates whose half would have been a suspect, or broken a strict contraction."""
         scores = [np.sort(_without(a, a.dissent(), ends))[-SUSPECTS:] for a in answers]
         least = float(np.sort(np.concatenate(scores))[-SUSPECTS:][0])
         for table in answers:

@@ -30,7 +30,7 @@ class ExactMarginals(Law):
     needs = "words"
 
     def applies(self, subject: Subject) -> str | None:
-        """Return needs a claim about the mean or the error."""
+        """Return why it does not apply, or None: it needs a claim about the mean or the error."""
         reason = super().applies(subject)
         if reason is None and second_moment(subject.claim(1)) is None and second_moment(subject.claim(64)) is None:
             return "nothing is claimed"

@@ -35,7 +35,7 @@ class HookMean(Law):
     shrinks = False
 
     def applies(self, subject: Subject) -> str | None:
-        """Return needs a hook with a claim."""
+        """Return why it does not apply, or None: it needs a hook with a claim."""
         if not isinstance(subject.target, Hook):
             return "it is no communication hook"
         if all(second_moment(subject.claim(d)) is None for d in SIZES):

@@ -24,7 +24,7 @@ class OwnMessage(Law):
     shrinks = False
 
     def applies(self, subject: Subject) -> str | None:
-        """Return needs something between encode and decode; the call of a function has no message."""
+        """Return why it does not apply, or None: the call of a function has no message."""
         if not subject.is_codec and not hasattr(subject.target, "send"):
             return "a plain function has no message"
         return super().applies(subject)

@@ -17,7 +17,7 @@ class Permutation(Law):
     needs = "operator"
 
     def applies(self, subject: Subject) -> str | None:
-        """Return needs ``"permutation"`` in ``equivariant``, and no randomness that would have to be reordered too."""
+        """Return why it does not apply, or None: it needs ``"permutation"`` in ``equivariant``, and no randomness."""
         reason = super().applies(subject) or undeclared(subject, "permutation")
         if reason is None and subject.randomness != "none":
             return "its random words would have to be reordered too"

@@ -21,7 +21,7 @@ class Projection(Law):
     name = "projection"
 
     def applies(self, subject: Subject) -> str | None:
-        """Return needs the declaration."""
+        """Return why it does not apply, or None: it needs the declaration."""
         if not getattr(subject.target, "projects", False):
             return "the output is not declared a projection (projects = True)"
         return super().applies(subject)

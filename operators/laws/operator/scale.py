@@ -20,7 +20,7 @@ class Scale(Law):
     needs = "operator"
 
     def applies(self, subject: Subject) -> str | None:
-        """Return needs ``"scale"`` in ``equivariant``."""
+        """Return why it does not apply, or None: it needs ``"scale"`` in ``equivariant``."""
         return super().applies(subject) or undeclared(subject, "scale")
 
     def holds(self, subject: Subject, example: Example, context: Context) -> None:

@@ -17,7 +17,7 @@ class Sign(Law):
     needs = "operator"
 
     def applies(self, subject: Subject) -> str | None:
-        """Return needs ``"sign"`` in ``equivariant``."""
+        """Return why it does not apply, or None: it needs ``"sign"`` in ``equivariant``."""
         return super().applies(subject) or undeclared(subject, "sign")
 
     def holds(self, subject: Subject, example: Example, context: Context) -> None:

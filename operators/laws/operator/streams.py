@@ -126,7 +126,7 @@ class KeySeparation(Law):
     shrinks = False
 
     def applies(self, subject: Subject) -> str | None:
-        """Return needs declared or possible randomness."""
+        """Return why it does not apply, or None: it needs declared or possible randomness."""
         if subject.randomness == "none":
             return "there is no randomness"
         if second_moment(subject.claim(SIZE)) == 0:
@@ -215,7 +215,7 @@ class IndependentStreams(Law):
     shrinks = False
 
     def applies(self, subject: Subject) -> str | None:
-        """Return needs a positive variance that is claimed to have mean zero."""
+        """Return why it does not apply, or None: it needs a positive variance that is claimed to have mean zero."""
         claim = subject.claim(SIZE)
         if not isinstance(claim, Unbiased) or claim.omega == 0 or subject.rounding:
             return "no variance is claimed"

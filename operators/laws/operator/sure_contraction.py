@@ -26,13 +26,13 @@ class SureContraction(Law):
     name = "sure-contraction"
 
     def applies(self, subject: Subject) -> str | None:
-        """Return needs a claim of strict contraction."""
+        """Return why it does not apply, or None: it needs a claim of strict contraction."""
         if not any(isinstance(subject.claim(d), StrictlyContractive) for d in (1, 2, 65)):
             return "strict contraction is not claimed"
         return super().applies(subject)
 
     def examples(self, subject: Subject, context: Context) -> Iterator[Example]:
-        """Return all the usual vectors, the ends of the claims' range, and vectors of which one coordinate is swept."""
+        """Return all the usual vectors, the ends of the claims' range, and vectors with a swept coordinate."""
         vectors = chain(
             super().examples(subject, context),
             chain.from_iterable(at_the_ends(d) for d in context.budget.sizes),

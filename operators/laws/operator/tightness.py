@@ -34,7 +34,7 @@ class Tightness(StatisticalLaw):
     name = "constant-reached"
 
     def applies(self, subject: Subject) -> str | None:
-        """Return needs a claim with a positive constant."""
+        """Return why it does not apply, or None: it needs a claim with a positive constant."""
         if all(not second_moment(subject.claim(d)) for d in (1, 2, 65)):
             return "no positive constant is claimed"
         return super().applies(subject)

@@ -31,7 +31,7 @@ class Unbiasedness(StatisticalLaw):
     name = "unbiasedness"
 
     def applies(self, subject: Subject) -> str | None:
-        """Return needs a claim about the mean."""
+        """Return why it does not apply, or None: it needs a claim about the mean."""
         if not _claims_a_mean(subject) and not isinstance(subject.target, HasMean):
             return "no mean is claimed"
         return super().applies(subject)

@@ -31,7 +31,7 @@ class Facts:
 
 @contextmanager
 def intercepted(source: Source, generators: list[Generator]) -> Iterator[Facts]:
-    """Return inside the block all draws are made of the source's words; ``generators`` are those of numpy to take
+    """Make all draws from the source's words inside this context; ``generators`` are those of numpy to take
     along.
     """
 

@@ -131,7 +131,7 @@ def _plain(value: Any) -> Hashable:
 
 @contextmanager
 def numpy_draws(source: Source, generators: list[Generator]) -> Iterator[None]:
-    """Return inside the block the given generators, and those that ``np.random.default_rng`` makes, read the source's
+    """Let the given generators, and those that ``np.random.default_rng`` makes inside this context, read the source's
     words.
 
     Raises

@@ -16,7 +16,7 @@ LARGEST_KIND = 64
 
 @contextmanager
 def python_draws(source: Source) -> Iterator[None]:
-    """Return inside the block the functions of ``random`` make their numbers of the source's words."""
+    """Let the functions of ``random`` make their numbers from the source's words inside this context."""
     draws = _Draws(source)
     true = {name: getattr(random, name) for name in METHODS if hasattr(random, name)}
     for name in METHODS:

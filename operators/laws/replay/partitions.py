@@ -87,7 +87,7 @@ def _cells(n: int, per_word: int) -> Classes:
 
 
 def _cell_counts(run: Controlled, most: int, evaluations: int) -> list[int]:
-    """Return for each word the least number of equal cells within which it changed nothing at a few random words."""
+    """Return each word's least number of equal cells within which it changed nothing at a few random words."""
     bases = [run.random_words() for _ in range(MIXED_BASES)]
     counts = []
     for word in range(run.n_words):
