@@ -5,13 +5,17 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import inf
 from threading import Thread
+from time import monotonic
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
 from .form import Form, name_of
+
+PATIENCE_S = 20.0  # for ranks that have as much to do as one that has ended
 
 
 class Bucket:
@@ -44,6 +48,21 @@ class Bucket:
     def is_last(self) -> bool:
         """Return whether no bucket follows."""
         return True
+
+
+def _still_waiting(ranks: Sequence[Thread]) -> str:
+    """Wait for all ranks; return a sentence if some do not end soon after the first one, which had as much to do."""
+    end = inf
+    while alive := [rank for rank, thread in enumerate(ranks) if thread.is_alive()]:
+        if len(alive) < len(ranks):
+            end = min(end, monotonic() + PATIENCE_S)
+        if monotonic() > end:
+            return (
+                f"rank {alive[0]} of {len(ranks)} waits for a collective though another rank has ended: every rank must "
+                "call the same collectives"
+            )
+        ranks[alive[0]].join(0.05)
+    return ""
 
 
 class Hook(Form):
@@ -83,6 +102,8 @@ class Hook(Form):
 
         Raises
         ------
+        RuntimeError
+            If a rank has ended and another one still waits for a collective.
         Exception
             What the first rank raised that failed.
         """
@@ -109,8 +130,11 @@ class Hook(Form):
             ranks = [Thread(target=run, args=(rank,), daemon=True) for rank in range(m)]
             for thread in ranks:
                 thread.start()
-            for thread in ranks:
-                thread.join()
+            if waiting := _still_waiting(ranks):
+                threads.ProcessLocalGroup.exception_handle(None)  # it wakes them
+                for thread in ranks:
+                    thread.join(PATIENCE_S)
+                errors.insert(0, RuntimeError(waiting))
         finally:
             threads.ProcessLocalGroup.reset()
             threads._uninstall_threaded_pg()

@@ -3,10 +3,12 @@
 from dataclasses import replace
 
 import pytest
+import torch.distributed as dist
 
-from operators.laws import Budget, check, check_mean
+from operators.laws import Budget, adapt, check, check_mean
 
 from . import circumstances, exchanges, hooks, spread, streams, values, vectors, wrappers
+from .base import ONE
 
 SHORT = replace(Budget(), large=1 << 14, shrinking=0).untimed()
 LONG = replace(Budget(), large=1 << 20, shrinking=0).untimed()
@@ -117,6 +119,17 @@ def test_hook_that_is_wrong_in_a_group_is_found(wrong):
     report = check(wrong.subject, budget=UNTIMED, seed=5, laws=["hook-mean"])
 
     assert report.failures, str(report)
+
+
+def test_hook_whose_rank_0_takes_no_part_ends_with_a_sentence(monkeypatch):
+    def absent(y):
+        return y if dist.get_world_size() > 1 and dist.get_rank() == 0 else hooks.mean(y)
+
+    monkeypatch.setattr("operators.functions.forms.hook.PATIENCE_S", 0.5)
+    subject = adapt(hooks.hook(absent), claim=ONE)
+    (failure,) = check(subject, budget=UNTIMED, seed=5, laws=["hook-mean"]).failures
+    assert "every rank must call the same collectives" in failure.text
+    assert check(hooks.HONEST[0].subject, budget=UNTIMED, seed=5, laws=["hook-mean"]).ok  # nothing is left behind
 
 
 def test_hook_that_averages_is_not_accused():
