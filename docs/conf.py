@@ -28,7 +28,7 @@ extensions = [
     "entries",
     "known_names",
     "reproduced",
-    "sources",
+    "side_bars",
     "templates",
 ]
 exclude_patterns = ["_build", "_static", "benchmarks", "data", "studies", "figures"]

@@ -77,7 +77,7 @@ NIGHTLY = {
     "tests/test_tiers.py::test_quick_and_rest_are_the_full_tier": "",  # test_tiers_divide_all_cases
     "tests/operators/test_precompile.py::test_the_command_ends_with_0": "",  # make setup calls it
     "tests/operators/compilation/test_stamp.py::test_no_stamp_depends_on_assertions": "",  # the other stamps stay
-    "tests/operators/test_allocation.py::test_layers_of_a_network_gain_a_third_over_one_omega": "",  # the note
+    "tests/docs/test_bits_for_layers.py::test_a_gradient_gives_its_record_again": "",  # layers of the note
     "tests/gpu_validation/studies/test_on_engine.py::test_a_study_moves_from_engine_to_engine": "",  # test_engines
     "tests/docs/test_pages.py::test_commands_of_the_guide_to_operators_judge_the_operator_of_the_page": "",  # test_cli
     "tests/test_framework_scripts.py::test_scripts_with_ddp_give_the_bits_of_the_plain_api": r"comm_hook",

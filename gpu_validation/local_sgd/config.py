@@ -143,7 +143,7 @@ class Settings:
         if self.local_weight and self.overlap != "overwrite":
             raise ValueError(
                 f'local_weight needs overlap="overwrite"; got overlap = {self.overlap!r} and local_weight = '
-                f"{self.local_weight}: the other rules keep all steps in flight, or none"
+                f"{self.local_weight}: change overlap, or leave local_weight out"
             )
         self._check_flight_times()
         wrong = {

@@ -137,8 +137,8 @@ class PeriodicAveraging(SurvivingRounds):
         end tau/fragments steps after one another.
     local_weight : float, optional
         Weight w in [0, 1) of the worker's own model for "overwrite": model = w model + (1 - w) new common model.  It is
-        torchft's ``fragment_update_alpha``.  With w > 0 the models differ after a merge; the common model has no share
-        of them.
+        torchft's ``fragment_update_alpha``.  With w > 0 the models differ after a merge, and the common model is the
+        new one.
     ranks_per_node : int, optional
         With more than 1, that many consecutive ranks form a node and sum their movements exactly, one shard per rank.
         Nodes exchange the compressed means of the shards as ``exchange`` says.  A node then sends as much over the slow

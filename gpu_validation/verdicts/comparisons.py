@@ -87,6 +87,21 @@ def mean_row(
     return _judged(sample.mean, interval, bound, side, sample.n, width, about)
 
 
+def ratio_row(
+    values: Sequence[float], base: Sequence[float], variances: tuple[float, float], *, level: float, **about: Any
+) -> Comparison:
+    """Compare a mean over another one with 1, from below, by upper bounds on the variances of their draws.
+
+    The upper end of the ratio decides a VIOLATED: it takes the upper end of one mean and the lower end of the other.
+    For the other arguments see ``share_row``.
+    """
+    above, below = Sample.of(values), Sample.of(base)
+    low, high = variance_interval(above, variances[0], below=ACQUIT / 2, above=level / 2)
+    least, most = variance_interval(below, variances[1], below=level / 2, above=ACQUIT / 2)
+    interval = max(low, 0.0) / most, high / least if least > 0 else math.inf
+    return _row(above.mean / below.mean, interval, 1.0, "lower", lower_verdict(interval, (1.0, 1.0)), above.n, about)
+
+
 def exact_row(measured: float, bound: float, holds: bool, **about: Any) -> Comparison:
     """Compare a number without randomness with a bound."""
     return _row(measured, (measured, measured), bound, "tight", exact_verdict(holds), 1, about)

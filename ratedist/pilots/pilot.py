@@ -542,7 +542,7 @@ class Pilot(Answered):
         return f"estimates on batches, no bounds: Hessian {Q:.3g}-Lipschitz{noise}"
 
     def to_frame(self) -> DataFrame:
-        """Return one row an operator and gradient: bits per coordinate, and nmse."""
+        """Return a row for each operator and gradient: bits per coordinate, and nmse."""
         return frame(
             [
                 {"operator": trial.operator, "moment": moment, "bits": bits, "nmse": nmse}

@@ -1,6 +1,8 @@
 """The page about bits for parameters states the record."""
 
 import json
+import subprocess
+import sys
 from itertools import groupby
 from pathlib import Path
 
@@ -41,3 +43,25 @@ def test_losses_are_those_of_the_record(figure):
         digits = 4 if half < 0.01 else 3
         stated = f"{difference:.{digits}f} ± {half:.{digits}f}"
         assert f"| {name} | {len(one)} | {np.mean(losses):.3f} | {stated} |" in PAGE
+
+
+AGAIN = """
+import json, sys
+import bits_for_layers as benchmark
+name = sys.argv[1]
+(x,) = (x for found, x in benchmark.gradients() if found == name)
+print(json.dumps(benchmark.error_record(name, x, benchmark.sizes_of(benchmark.network(name[:3])), 2.0)))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gradient", ["mlp early, all", "cnn late, all"])
+def test_a_gradient_gives_its_record_again(figure, gradient):
+    """At 2 bits: both messages, decoded.  In a process of its own, for a figure has the name of a benchmark."""
+    (recorded,) = (row for row in figure.errors() if row["gradient"] == gradient and round(row["bits"]) == 2)
+    command = [sys.executable, "-c", AGAIN, gradient]
+    printed = subprocess.run(command, cwd=DOCS / "benchmarks", capture_output=True, text=True, check=True).stdout
+    found = json.loads(printed)
+    assert found["gain"] > figure.TARGET
+    for field in ("bits", "bits_one", "gain", "law"):
+        assert found[field] == pytest.approx(recorded[field], rel=1e-6)

@@ -1,16 +1,12 @@
 """Bits for layers: the law of equal slope, the budget, the error against one constant for all, and each claim."""
 
-import importlib.util
-from dataclasses import dataclass
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import ratedist as rd
 from bounds.claims import Unbiased
 from bounds.limits import feedback_water_filling, unbiased_water_filling
-from operators import TCDQ, Key, Operator, TopK, WaterFilling, for_bits
+from operators import TCDQ, Key, TopK, WaterFilling, for_bits
 from operators.allocation import COARSE, FINE, Members, allocate
 from operators.combinators.scope import LayerOperators, LayerWise
 from operators.laws import Budget, check
@@ -115,45 +111,6 @@ def test_measure_and_compare_show_the_gain():
     assert rows[0] == point
     assert rows[0].bits < rows[1].bits
     assert rows[1].nmse > 40 * rows[0].nmse
-
-
-GRADIENTS = Path(__file__).parents[2] / "docs/benchmarks/rate_distortion.py"
-
-
-@pytest.mark.parametrize(
-    "gradient",
-    [pytest.param("mlp early, all", marks=pytest.mark.thorough), pytest.param("cnn late, all", marks=pytest.mark.slow)],
-)
-def test_layers_of_a_network_gain_a_third_over_one_omega(gradient):
-    """On the gradients of the record of rate and distortion, headers counted."""
-    spec = importlib.util.spec_from_file_location("rate_distortion", GRADIENTS)
-    benchmark = importlib.util.module_from_spec(spec)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(GRADIENTS.parent))
-        spec.loader.exec_module(benchmark)
-    sizes = [p.numel() for p in benchmark.network(gradient[:3]).parameters()]
-    x = next(x for name, x in benchmark.gradients() if name == gradient)
-    filled = for_bits("tcdq", 2.0, like=x, layers=sizes)
-    bits = filled.encode(x, key=Key(0)).bits
-    one = for_bits(LayerWiseTCDQ(sizes=tuple(sizes)), bits / x.size, like=x)
-    assert one.encode(x, key=Key(0)).bits == pytest.approx(bits, rel=2e-3)
-    error, least = (float(np.sum((op(x, key=Key(1)) - x.astype(np.float64)) ** 2)) for op in (one, filled))
-    assert error > 1.3 * least
-
-
-@dataclass(frozen=True)
-class LayerWiseTCDQ(LayerWise):
-    """One omega for all layers, as a family."""
-
-    operator: Operator = TCDQ()  # noqa: RUF009  frozen
-    sizes: tuple[int, ...] = (1,)
-    omega: float = 1.0
-
-    name = "one_omega"
-    rate = TCDQ.rate
-
-    def operator_of(self, number):
-        return TCDQ(omega=self.omega)
 
 
 def test_layers_without_energy_and_all_zero_vectors_have_operators():

@@ -140,22 +140,9 @@ def blended(local_weight: float) -> Merge:
     if local_weight == 0:
         return OVERWRITE
 
-    def one_round(forms: Forms, outer: OuterStep, tau: int, delay: int, m: int) -> AffineRound:
-        rows = forms.workers.m
-        theta, models, buffer = forms.state(0), [forms.state(1 + i) for i in range(rows)], forms.state(1 + rows)
-        sent = forms.local_steps(models, tau - delay)
-        gone_on = forms.local_steps(sent, delay)
-        theta, buffer = outer.apply(theta, buffer, theta - np.mean(sent, axis=0))
-        models = [local_weight * model + (1 - local_weight) * theta for model in gone_on]
-        return forms.round([theta, *models, buffer])
-
-    return Merge(
+    return _of_own_models(
         f"overwrite, local weight {local_weight:g}",
-        models=lambda rows: 1 + rows,
-        buffers=lambda _: 1,
-        global_models=lambda _: 1,
-        round=one_round,
-        draws=2,
+        lambda theta, after, before: local_weight * after + (1 - local_weight) * theta,
     )
 
 
@@ -189,30 +176,35 @@ EAGER = Merge(
 )
 
 
-def _corrected(forms: Forms, outer: OuterStep, tau: int, delay: int, m: int) -> AffineRound:
-    """The new global model arrives, and every worker adds to it the steps that it made while the mean travelled.
+def _of_own_models(name: str, merged: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]) -> Merge:
+    """Return a rule after which the workers' models differ.
 
     A round makes tau - delay steps, sends the models y_i, makes ``delay`` more and then continues from
-    theta + (x_i - y_i) (CoCoD-SGD, OLDSGD).  With lr = 1 and no momentum the mean of the models makes plain steps, as
-    if it had waited for nothing.
+    merged(theta, x_i, y_i), theta the new global model.
     """
-    rows = forms.workers.m
-    theta, models, buffer = forms.state(0), [forms.state(1 + i) for i in range(rows)], forms.state(1 + rows)
-    sent = forms.local_steps(models, tau - delay)
-    gone_on = forms.local_steps(sent, delay)
-    theta, buffer = outer.apply(theta, buffer, theta - np.mean(sent, axis=0))
-    models = [theta + after - before for after, before in zip(gone_on, sent, strict=True)]
-    return forms.round([theta, *models, buffer])
+
+    def one_round(forms: Forms, outer: OuterStep, tau: int, delay: int, m: int) -> AffineRound:
+        rows = forms.workers.m
+        theta, models, buffer = forms.state(0), [forms.state(1 + i) for i in range(rows)], forms.state(1 + rows)
+        sent = forms.local_steps(models, tau - delay)
+        gone_on = forms.local_steps(sent, delay)
+        theta, buffer = outer.apply(theta, buffer, theta - np.mean(sent, axis=0))
+        models = [merged(theta, after, before) for after, before in zip(gone_on, sent, strict=True)]
+        return forms.round([theta, *models, buffer])
+
+    return Merge(
+        name,
+        models=lambda rows: 1 + rows,
+        buffers=lambda _: 1,
+        global_models=lambda _: 1,
+        round=one_round,
+        draws=2,
+    )
 
 
-CORRECTED = Merge(
-    "corrected",
-    models=lambda rows: 1 + rows,
-    buffers=lambda _: 1,
-    global_models=lambda _: 1,
-    round=_corrected,
-    draws=2,
-)
+# The new global model arrives, and every worker adds to it the steps that it made while the mean travelled (CoCoD-SGD,
+# OLDSGD).  With lr = 1 and no momentum the mean of the models makes plain steps, as if it had waited for nothing.
+CORRECTED = _of_own_models("corrected", lambda theta, after, before: theta + after - before)
 
 
 _BY_NAME = {rule.name: rule for rule in (BLOCKING, OVERWRITE, DELAYED, EAGER, CORRECTED)}

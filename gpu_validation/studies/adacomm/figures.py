@@ -64,7 +64,7 @@ def figures(found: Sequence[Group], setting: Setting) -> list[Figure]:
         caption = f"Measured: tau of AdaComm's rules over time, {setting.runs}, one line each. {setting.where}"
         drawn.append(Figure(_bound(_draw_taus, setting, trained, styles), caption))
         caption = (
-            "Measured: how many times faster than the synchronous run each schedule came to that run's last loss; "
+            "Measured: how many times faster than the synchronous run each schedule reached that run's last loss; "
             f"median of {setting.runs}, bars: exact order-statistic intervals. Shaded: the best fixed tau's interval. "
             f"Dashed: the goal of {GOAL:g} for AdaComm. {setting.where}"
         )

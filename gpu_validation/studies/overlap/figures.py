@@ -44,7 +44,7 @@ def figures(design: Design, records: Sequence[Record]) -> list[Figure]:
         Figure(
             partial(_draw_ratios, design, ready),
             f"Measured (marks, range of the seeds): how many times faster than the best fixed tau in hindsight each "
-            f"method came to {left}. Theory (rings): the same ratio on the quadratic at the minimiser, by exact second "
+            f"method reached {left}. Theory (rings): the same ratio on the quadratic at the minimiser, by exact second "
             f"moments, computed before any run. {how}",
         ),
         Figure(

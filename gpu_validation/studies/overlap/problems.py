@@ -177,7 +177,7 @@ def steps_in_flight(method: str, tau: int, ratio: int) -> int | None:
 
 
 def run_of(task: Task, method: str, trial: Trial, ratio: int, seed: int, **fields: Any) -> TrainingRun:
-    """Return one run, with the budget of its ratio by default.
+    """Return one run; its default budget is that of its ratio.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ def figures(design: Design, records: Sequence[Record]) -> list[Figure]:
     drawn = []
     if ready:
         caption = (
-            "Measured: how many times faster than tuned synchronous SGD each schedule came to a loss, against how far "
+            "Measured: how many times faster than tuned synchronous SGD each schedule reached a loss, against how far "
             "the loss lies above its floor; medians of paired ratios, bars: exact order-statistic intervals. Tau is "
             f"fixed at the strongest value for each target in the grey line. {how}"
         )

@@ -162,7 +162,7 @@ def schedule(method: str, trial: Trial, course: Course) -> Schedule:
 
 
 def race(course: Course, method: str, trial: Trial, seed: int, **fields: Any) -> TrainingRun:
-    """Return one run, with the budget of the course by default."""
+    """Return one run; its default budget is that of the course."""
     workload = replace(cast(Any, course.workload), eta=trial.rate)
     decay = ((trial.decay_step, FACTOR),) if method in DECAYED else ()
     fields = {"budget_s": course.budget_s, **fields}

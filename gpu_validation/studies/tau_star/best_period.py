@@ -19,10 +19,9 @@ from operators import Identity
 
 from ...measurement.batched_gradients import Rows
 from ...measurement.ensemble import run_seeds
-from ...records.sample import Sample
 from ...records.storage import Record
-from ...verdicts.intervals import ACQUIT, variance_interval
-from ...verdicts.verdict import Comparison, lower_verdict
+from ...verdicts.comparisons import ratio_row
+from ...verdicts.verdict import Comparison
 from ...workloads import Quadratic
 from .problems import DELAY_S, Problem
 
@@ -83,26 +82,16 @@ def best_rows(records: Sequence[Record], level: float) -> list[Comparison]:
 
 
 def _ratio_row(records: Sequence[Record], claim: int, other: int, words: str, level: float) -> Comparison:
-    ours, theirs = (_sample(records, tau) for tau in (claim, other))
-    variances = [records[0]["variances"][str(tau)] for tau in (claim, other)]
-    # the upper end of the ratio accuses: it takes the upper end of one and the lower end of the other
-    numerator = variance_interval(ours, variances[0], below=level / 2, above=ACQUIT / 2)
-    other_ends = variance_interval(theirs, variances[1], below=ACQUIT / 2, above=level / 2)
-    interval = other_ends[0] / numerator[1], other_ends[1] / numerator[0]
-    return Comparison(
+    theirs, ours = ([v for r in records for v in r["values"][str(tau)]] for tau in (other, claim))
+    variances = records[0]["variances"]
+    return ratio_row(
+        theirs,
+        ours,
+        (variances[str(other)], variances[str(claim)]),
+        level=level,
         operator="whole models",
         workload=f"equal eigenvalues, m = {BEST.m}",
         quantity=f"mean of |grad F|^2 at the workers: {words} the tau of theorem 2 over that tau",
-        measured=theirs.mean / ours.mean,
-        interval=interval,
-        bound=1.0,
-        side="lower",
-        verdict=lower_verdict(interval, (1.0, 1.0)),
         theorem="theorem 2",
         tau=other,
-        n=theirs.n,
     )
-
-
-def _sample(records: Sequence[Record], tau: int) -> Sample:
-    return Sample.of([value for record in records for value in record["values"][str(tau)]])

@@ -27,11 +27,9 @@ from bounds.theorems import pasgd_third_order_convex
 from operators import Key
 from operators.random import normal
 
-from ...records.sample import Sample
 from ...records.storage import Record
-from ...verdicts.comparisons import mean_row, unjudged_row
-from ...verdicts.intervals import ACQUIT, variance_interval
-from ...verdicts.verdict import Comparison, lower_verdict
+from ...verdicts.comparisons import mean_row, ratio_row, unjudged_row
+from ...verdicts.verdict import Comparison
 
 BLOCKS, SEEDS = 8, 5  # units, and seeds of each
 KURTOSIS = 3.0
@@ -232,20 +230,5 @@ def _ratio_row(
     if factor not in JUDGED:
         ratios = [a / b for a, b in zip(theirs, ours, strict=True)]
         return unjudged_row(ratios, SHOWN, theorem="tau_third_order", **about)
-    sample, base = Sample.of(theirs), Sample.of(ours)
     variances = AWAY.variance(other, steps(other)), AWAY.variance(tau, steps(tau))
-    # the upper end of the ratio accuses: it takes the upper end of one and the lower end of the other
-    numerator = variance_interval(sample, variances[0], below=ACQUIT / 2, above=level / 2)
-    denominator = variance_interval(base, variances[1], below=level / 2, above=ACQUIT / 2)
-    upper = numerator[1] / denominator[0] if denominator[0] > 0 else np.inf
-    interval = max(numerator[0], 0.0) / denominator[1], float(upper)
-    return Comparison(
-        measured=sample.mean / base.mean,
-        interval=interval,
-        bound=1.0,
-        side="lower",
-        verdict=lower_verdict(interval, (1.0, 1.0)),
-        theorem="tau_third_order",
-        n=sample.n,
-        **about,
-    )
+    return ratio_row(theirs, ours, variances, level=level, theorem="tau_third_order", **about)

@@ -58,8 +58,8 @@ def _still_waiting(ranks: Sequence[Thread]) -> str:
             end = min(end, monotonic() + PATIENCE_S)
         if monotonic() > end:
             return (
-                f"rank {alive[0]} of {len(ranks)} waits for a collective though another rank has ended: every rank must "
-                "call the same collectives"
+                f"rank {alive[0]} of {len(ranks)} waits for a collective though another rank has ended: "
+                "every rank must call the same collectives"
             )
         ranks[alive[0]].join(0.05)
     return ""

@@ -234,3 +234,13 @@ def second_moment(claim: object) -> float | None:
     if isinstance(claim, Contractive):
         return float(claim.alpha)
     return None
+
+
+class LawOfOneVector(Law):
+    """A law that is tried on one drawn vector of every size of the budget."""
+
+    def examples(self, subject: Subject, context: Context) -> Iterator[Example]:
+        """Return these vectors."""
+        rng = context.rng(self.name)
+        for d in context.budget.sizes:
+            yield from drawn(d, 1, rng)

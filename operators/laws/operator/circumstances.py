@@ -233,13 +233,16 @@ def _restored(target: Any) -> Any:
 
 
 class Circumstances(Law):
-    """The same vector and key give the same bits in every layout, mode, thread and order of calls, and by a copy."""
+    """A vector and a key give the same bits in every layout, mode, thread and order of calls, and by a copy.
+
+    The output of a function may differ by rounding: sums are taken in another order.
+    """
 
     name = "circumstances"
     shrinks = False
 
     def examples(self, subject: Subject, context: Context) -> Iterator[Example]:
-        """Return one drawn vector at every size, and a flat one; of a function, at few sizes."""
+        """Return drawn vectors, one for each size, and a flat one; for a function one drawn vector."""
         rng = context.rng(self.name)
         for d in context.budget.sizes if subject.is_operator else OF_FUNCTIONS:
             yield from drawn_examples(d, 1, rng)

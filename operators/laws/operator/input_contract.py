@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
-from ..kit.examples import Example, drawn
-from ..kit.law import Context, Law, Violation
+from ..kit.examples import Example
+from ..kit.law import Context, LawOfOneVector, Violation
 from ..kit.subject import Subject
 
 
-class InputContract(Law):
+class InputContract(LawOfOneVector):
     """NaN and infinity: ValueError naming the index; integers: TypeError; empty: ValueError; d < 1: ValueError."""
 
     name = "input-contract"
     needs = "operator"
-
-    def examples(self, subject: Subject, context: Context) -> Iterator[Example]:
-        """Return one drawn vector at every size."""
-        rng = context.rng(self.name)
-        for d in context.budget.sizes:
-            yield from drawn(d, 1, rng)
 
     def holds(self, subject: Subject, example: Example, context: Context) -> None:
         """Spoil one entry; then spoil the whole."""

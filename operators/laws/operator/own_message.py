@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,14 +9,14 @@ import torch
 
 from ...key import Key
 from ...message import Message
-from ..kit.examples import Example, drawn
-from ..kit.law import Context, Law, Violation
+from ..kit.examples import Example
+from ..kit.law import Context, LawOfOneVector, Violation
 from ..kit.subject import Subject, to_numpy
 
 DEPTH = 6  # of nested tuples, lists, dictionaries and objects in a message
 
 
-class OwnMessage(Law):
+class OwnMessage(LawOfOneVector):
     """No part of a message is a view of the vector that was encoded."""
 
     name = "own-message"
@@ -28,12 +27,6 @@ class OwnMessage(Law):
         if not subject.is_codec and not hasattr(subject.target, "send"):
             return "a plain function has no message"
         return super().applies(subject)
-
-    def examples(self, subject: Subject, context: Context) -> Iterator[Example]:
-        """Return one Gaussian vector at every size."""
-        rng = context.rng(self.name)
-        for d in context.budget.sizes:
-            yield from drawn(d, 1, rng)
 
     def holds(self, subject: Subject, example: Example, context: Context) -> None:
         """Encode, overwrite the vector, and look at the message and at what it decodes to."""

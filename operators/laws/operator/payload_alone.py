@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 
 import numpy as np
 
 from ...message import Message
 from ..kit.examples import Example, drawn
-from ..kit.law import Context, Law, Violation
+from ..kit.law import Context, LawOfOneVector, Violation
 from ..kit.subject import Subject, to_numpy
 
 INPUTS = 24
 
 
-class PayloadAlone(Law):
+class PayloadAlone(LawOfOneVector):
     """Equal payloads decode equally, later and by a copy of the decoder: nothing travels outside the payload."""
 
     name = "payload-alone"
     needs = "messages"
-
-    def examples(self, subject: Subject, context: Context) -> Iterator[Example]:
-        """Return one drawn vector at every size."""
-        rng = context.rng(self.name)
-        for d in context.budget.sizes:
-            yield from drawn(d, 1, rng)
 
     def holds(self, subject: Subject, example: Example, context: Context) -> None:
         """Encode several vectors; decode late, elsewhere, and from a bare copy of the bits."""

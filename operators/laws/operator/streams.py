@@ -18,7 +18,7 @@ from ..betting.eprocess import inflated
 from ..betting.swarm_bets import SwarmBets
 from ..kit.clock import work_s
 from ..kit.examples import Example, drawn
-from ..kit.law import SLOW_S, Context, Law, NotApplicable, Violation, fresh_key, second_moment
+from ..kit.law import SLOW_S, Context, Law, LawOfOneVector, NotApplicable, Violation, fresh_key, second_moment
 from ..kit.subject import Subject, to_numpy
 
 SIZE = 65
@@ -74,17 +74,11 @@ class PrivateRandomness(Law):
                 raise Violation("randomness is none but the outcome depends on the key")
 
 
-class RandomState(Law):
+class RandomState(LawOfOneVector):
     """Python's, numpy's and torch's generators are untouched, and the outcome does not depend on them."""
 
     name = "random-state"
     needs = "key"
-
-    def examples(self, subject: Subject, context: Context) -> Iterator[Example]:
-        """Return one drawn vector at every size."""
-        rng = context.rng(self.name)
-        for d in context.budget.sizes:
-            yield from drawn(d, 1, rng)
 
     def holds(self, subject: Subject, example: Example, context: Context) -> None:
         """Run between two snapshots, under two different global states; the caller's state is restored."""

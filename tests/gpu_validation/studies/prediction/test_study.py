@@ -199,13 +199,13 @@ def test_units_cover_everything_once_design_first():
 
 
 def test_what_was_held_out_anew_is_a_study_of_its_own():
-    anew = [name for name, problem in PROBLEMS.items() if problem.half == HELD_OUT_LATER]
-    assert list(AGAIN.problems) == anew
-    assert not set(anew) & set(PRESET.problems)
-    assert {"resnet20", "resnet20, Dirichlet(.5)", "characters, 8", "kink, slight"} <= set(anew)
+    later = [name for name, problem in PROBLEMS.items() if problem.half == HELD_OUT_LATER]
+    assert list(AGAIN.problems) == later
+    assert not set(later) & set(PRESET.problems)
+    assert {"resnet20", "resnet20, Dirichlet(.5)", "characters, 8", "kink, slight"} <= set(later)
     assert not AGAIN.networks
     used = {PROBLEMS[name].workload for name in PRESET.problems}
-    assert all(PROBLEMS[name].workload not in used for name in anew)
+    assert all(PROBLEMS[name].workload not in used for name in later)
     assert all(Trainings.read(unit).seed >= 100 for unit in AGAIN.units() if unit.startswith("training"))
 
 
