@@ -247,8 +247,8 @@ class ProcessTransport(Vectors):
         return [n for (n,) in self._gather_row([number], torch.int64)]
 
     @marks_failure
-    def broadcast(self, tensors: Sequence[Sequence[torch.Tensor]]) -> None:
-        """Overwrite this rank's tensors by those of rank 0.
+    def broadcast(self, tensors: Sequence[Sequence[torch.Tensor]]) -> list[int]:
+        """Overwrite this rank's tensors by those of rank 0; return this rank in a list if they differed, else none.
 
         Parameters
         ----------
@@ -256,13 +256,17 @@ class ProcessTransport(Vectors):
             Tensors of this rank only, written in place.
         """
         (local_tensors,) = tensors
+        differed = False
         for tensor in local_tensors:
             if not tensor.numel():
                 continue
             copy = tensor.detach().to(self.device).contiguous()
+            before = as_bytes(copy).clone() if self.rank else None
             dist.broadcast(as_bytes(copy), src=self._global(0), group=self.group)  # back ends lack some dtypes
-            if self.rank:
+            if before is not None:
+                differed |= not torch.equal(before, as_bytes(copy))
                 assign(tensor, copy)
+        return [self.rank] if differed else []
 
     def waiting_room(self, timeout_s: float) -> tuple[dist.ProcessGroup, Spare]:
         """Return the gloo process group of the same ranks with another time limit, and its entry.

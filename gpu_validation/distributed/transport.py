@@ -71,8 +71,8 @@ class Transport(VectorTransport, Protocol):
     def all_gather_int(self, numbers: Sequence[int]) -> list[int]:
         """Return one integer of every rank, in rank order."""
 
-    def broadcast(self, tensors: Sequence[Sequence[torch.Tensor]]) -> None:
-        """Overwrite all ranks' tensors by those of rank 0."""
+    def broadcast(self, tensors: Sequence[Sequence[torch.Tensor]]) -> list[int]:
+        """Overwrite all ranks' tensors by those of rank 0; return the ranks hosted here whose tensors differed."""
 
     def uncounted(self) -> AbstractContextManager[None]:
         """Return a context in which bytes are sent but not counted."""

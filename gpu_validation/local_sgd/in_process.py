@@ -13,7 +13,7 @@ from operators.ddp.gather import Refusal
 
 from ..distributed.in_flight import Landed
 from ..distributed.reduction import fold
-from ..distributed.tensors import assign
+from ..distributed.tensors import as_bytes, assign
 from ..distributed.transport import NodeLinks
 
 T = TypeVar("T")
@@ -86,8 +86,13 @@ class InProcessTransport:
         inside = {node: InProcessTransport(ranks_per_node) for node in range(nodes)}
         return NodeLinks(inside, {place: InProcessTransport(nodes) for place in range(ranks_per_node)})
 
-    def broadcast(self, tensors: Sequence[Sequence[torch.Tensor]]) -> None:
-        """Copy worker 0's tensors into those of the other workers."""
-        for others in tensors[1:]:
-            for source, other in zip(tensors[0], others, strict=True):
+    def broadcast(self, tensors: Sequence[Sequence[torch.Tensor]]) -> list[int]:
+        """Copy worker 0's tensors into those of the other workers; return the workers whose tensors differed."""
+        differed = []
+        for rank, others in enumerate(tensors[1:], start=1):
+            pairs = list(zip(tensors[0], others, strict=True))
+            if not all(torch.equal(as_bytes(source), as_bytes(other).to(source.device)) for source, other in pairs):
+                differed.append(rank)
+            for source, other in pairs:
                 assign(other, source.detach())
+        return differed

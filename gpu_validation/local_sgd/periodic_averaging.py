@@ -62,12 +62,13 @@ class PeriodicAveraging(SurvivingRounds):
     Parameters
     ----------
     model : Module
-        Its parameters and buffers start with the values of rank 0.  They are only written in place: storage, offset and
-        strides do not change.  Parameters with the same memory (tied weights) are sent once.  Parameters whose memory
-        overlaps partly are refused.  Frozen parameters (``requires_grad=False``) are sent only at the start.
-        Parameters may be replaced, added, removed, frozen or unfrozen if all ranks do the same.  At the next averaging
-        replaced parameters count as written.  After any other change all ranks take the exact mean of the whole models,
-        whatever the operator and mixing, and the states of feedback and of the outer optimizer are dropped.
+        Its parameters and buffers start with the values of rank 0, and a rank whose own differed warns.  They are only
+        written in place: storage, offset and strides do not change.  Parameters with the same memory (tied weights) are
+        sent once.  Parameters whose memory overlaps partly are refused.  Frozen parameters (``requires_grad=False``)
+        are sent only at the start.  Parameters may be replaced, added, removed, frozen or unfrozen if all ranks do the
+        same.  At the next averaging replaced parameters count as written.  After any other change all ranks take the
+        exact mean of the whole models, whatever the operator and mixing, and the states of feedback and of the outer
+        optimizer are dropped.
     optimizer : Optimizer or None, optional
         The inner optimizer.  An adaptive schedule, ``optimizer_state`` and ``block_momentum`` need it.
     schedule : int or Schedule or {"auto"}, optional

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+import warnings
 from collections.abc import Sequence
 from itertools import zip_longest
 
@@ -149,6 +150,17 @@ def require_same_layout(transport: Transport, models: Sequence[torch.nn.Module])
     layouts = _layouts_of_all(transport, [layout(model) for model in models])
     if layouts:
         raise ValueError(difference(layouts) + "; build and freeze the same model on all ranks")
+
+
+def warn_of_lost_models(ranks: Sequence[int]) -> None:
+    """Warn that the models of some ranks differed from that of rank 0, which has replaced them."""
+    if ranks:
+        owners = f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}"
+        warnings.warn(
+            f"the start of the averaging has replaced what {owners} held by the model of rank 0, which differed: set "
+            "the same seed on all ranks before the model is built, or load the same checkpoint",
+            stacklevel=2,
+        )
 
 
 def require_accepted_by_all(transport: Transport, refusal: Exception | None) -> None:

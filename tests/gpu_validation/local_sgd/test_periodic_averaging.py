@@ -4,6 +4,7 @@ import contextlib
 import io
 import math
 import time
+import warnings
 from dataclasses import dataclass
 from functools import partial
 
@@ -220,6 +221,28 @@ def test_starting_point_and_buffers_are_the_same_everywhere():
     np.testing.assert_array_equal(after, mean)
     np.testing.assert_array_equal(other_after, mean)
     assert [tracked for *_, tracked in reports] == [2, 2]
+
+
+@pytest.mark.parametrize("odd", ["a weight", "a buffer", None])
+def test_only_a_rank_whose_model_is_replaced_warns(odd):
+    def work(place):
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
+        model[1].running_mean[0] = math.nan  # the same bits on all ranks
+        if odd and place.rank == 1:
+            changed = model[0].weight if odd == "a weight" else model[1].running_var
+            changed.data[0] += 1
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            PeriodicAveraging(model, schedule=2)
+        return [str(warning.message) for warning in caught]
+
+    first, second, third = in_ranks(work, processes=3)
+
+    assert first == third == []
+    assert [text.partition(":")[0] for text in second] == [
+        "the start of the averaging has replaced what rank 1 held by the model of rank 0, which differed"
+    ] * bool(odd)
 
 
 @pytest.mark.parametrize("policy", ["keep", "average", "reset"])

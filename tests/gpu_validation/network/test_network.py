@@ -1,5 +1,6 @@
 """The network does what its shape says: exact for what is counted, one-sided and exact for what takes time."""
 
+import contextlib
 import math
 import mmap
 import socket
@@ -192,14 +193,19 @@ def test_jitter_delays_within_its_range_and_keeps_the_order(some_method, in_port
             return times
 
     def receive():
-        with udp(awaited=True) as sock:
-            return [(int.from_bytes(sock.recv(16)), clock()) for _ in range(count)]
+        arrived = []
+        with udp(awaited=True) as sock, contextlib.suppress(TimeoutError):
+            while len(arrived) < count:
+                arrived.append((int.from_bytes(sock.recv(16)), clock()))
+        return arrived
 
-    for _ in range(10):  # a busy machine may hold up half of the packets of a try
+    for _ in range(10):  # a busy machine may drop packets of a try, or hold up half of them
         with Network(2, delay_s=delay_s, jitter_s=jitter_s, methods=(some_method,)) as network:
             sent, received = in_ports(network, send, receive)
         delays = [arrival - sent[number] for number, arrival in received]
-        assert [number for number, _ in received] == list(range(count))
+        assert received == sorted(received)
+        if len(received) < count:
+            continue
         assert min(delays) >= delay_s
         assert max(delays) - min(delays) > jitter_s / 2  # P(all 100 draws in half the range) < 1e-28
         if sorted(delays)[count // 2] <= delay_s + jitter_s:
