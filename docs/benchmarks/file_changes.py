@@ -9,6 +9,7 @@ within one file, and those of the standard library, numpy, torch and numba, are 
 from __future__ import annotations
 
 import argparse
+import copy
 import sys
 from collections import Counter
 from pathlib import Path
@@ -48,8 +49,8 @@ def changes_of_file(workers: SimulatedWorkers) -> Counter[tuple[str, str]]:
 
 def workers_at_work() -> SimulatedWorkers:
     """Workers whose first compressed synchronisation, which compiles and imports, is behind them."""
-    models = [torch.nn.Linear(D, 1, bias=False) for _ in range(WORKERS)]
-    workers = SimulatedWorkers(models, schedule=1, operator=QSGD(levels=16))
+    model = torch.nn.Linear(D, 1, bias=False)
+    workers = SimulatedWorkers([copy.deepcopy(model) for _ in range(WORKERS)], schedule=1, operator=QSGD(levels=16))
     workers.average()
     return workers
 

@@ -65,7 +65,8 @@ def padded_step(step_s: float) -> Callable[[], None]:
 
 
 def model_of(d: int) -> torch.nn.Module:
-    """One vector of d parameters, in float32."""
+    """One vector of d parameters, in float32, the same on all ranks."""
+    torch.manual_seed(0)
     return torch.nn.Linear(d, 1, bias=False)
 
 

@@ -81,11 +81,13 @@ from gpu_validation import PeriodicAveraging
 from operators import QSGD, Key
 
 dist.init_process_group("gloo")
+torch.manual_seed(0)
 model = torch.nn.Linear(100, 1)
+draw = torch.Generator().manual_seed(dist.get_rank())
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 averaging = PeriodicAveraging(model, optimizer, schedule=8, operator=QSGD(levels=16), key=Key(0))
 for step in range(64):
-    x = torch.randn(16, 100)
+    x = torch.randn(16, 100, generator=draw)
     optimizer.zero_grad()
     loss = (model(x) - x[:, :1]).square().mean()
     loss.backward()

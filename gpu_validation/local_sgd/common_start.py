@@ -29,7 +29,7 @@ from .payload import Payload
 from .period import PeriodController
 from .schedule_inputs import LossInputs, NoInputs
 from .sensing import MeasuredInputs
-from .structure import layout, require_averageable, require_same_layout, warn_of_lost_models
+from .structure import layout, require_averageable, require_same_layout, warn_of_replaced_models
 from .worker import Worker
 
 FREE = ("steps", "least", "ladder")  # settings that may change when a run is resumed
@@ -64,7 +64,7 @@ class CommonStart:
         self.telemetry = Observer()
         self._rows: list[list[float]] = []  # inputs of the schedule, as sent
         self._arrived_rows: list[list[float]] = []  # inputs of the schedule, as received
-        warn_of_lost_models(transport.broadcast([[*w.model.parameters(), *w.model.buffers()] for w in workers]))
+        warn_of_replaced_models(transport.broadcast([[*w.model.parameters(), *w.model.buffers()] for w in workers]))
         self._begin_together()
 
     def _schedule_inputs(self) -> NoInputs:

@@ -152,12 +152,12 @@ def require_same_layout(transport: Transport, models: Sequence[torch.nn.Module])
         raise ValueError(difference(layouts) + "; build and freeze the same model on all ranks")
 
 
-def warn_of_lost_models(ranks: Sequence[int]) -> None:
+def warn_of_replaced_models(ranks: Sequence[int]) -> None:
     """Warn that the models of some ranks differed from that of rank 0, which has replaced them."""
     if ranks:
-        owners = f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}"
+        them = f"models of ranks {', '.join(map(str, ranks))}" if len(ranks) > 1 else f"model of rank {ranks[0]}"
         warnings.warn(
-            f"the start of the averaging has replaced what {owners} held by the model of rank 0, which differed: set "
+            f"the {them} differed from that of rank 0 and {'were' if len(ranks) > 1 else 'was'} replaced by it: set "
             "the same seed on all ranks before the model is built, or load the same checkpoint",
             stacklevel=2,
         )

@@ -241,7 +241,7 @@ def test_only_a_rank_whose_model_is_replaced_warns(odd):
 
     assert first == third == []
     assert [text.partition(":")[0] for text in second] == [
-        "the start of the averaging has replaced what rank 1 held by the model of rank 0, which differed"
+        "the model of rank 1 differed from that of rank 0 and was replaced by it"
     ] * bool(odd)
 
 

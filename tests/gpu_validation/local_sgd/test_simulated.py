@@ -230,7 +230,9 @@ def test_workers_that_start_apart_start_as_the_first():
     models = [torch.nn.Linear(3, 2) for _ in range(3)]
     first = flat(list(models[0].parameters()))
 
-    with pytest.warns(UserWarning, match=r"replaced what ranks 1, 2 held by the model of rank 0.*seed.*checkpoint"):
+    with pytest.warns(
+        UserWarning, match=r"models of ranks 1, 2 differed from that of rank 0 and were.*seed.*checkpoint"
+    ):
         SimulatedWorkers(models)
 
     assert all(torch.equal(flat(list(model.parameters())), first) for model in models)

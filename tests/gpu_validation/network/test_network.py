@@ -202,15 +202,16 @@ def test_jitter_delays_within_its_range_and_keeps_the_order(some_method, in_port
     for _ in range(10):  # a busy machine may drop packets of a try, or hold up half of them
         with Network(2, delay_s=delay_s, jitter_s=jitter_s, methods=(some_method,)) as network:
             sent, received = in_ports(network, send, receive)
-        delays = [arrival - sent[number] for number, arrival in received]
-        assert received == sorted(received)
-        if len(received) < count:
+        numbers = [number for number, _ in received]
+        assert numbers == sorted(set(numbers))
+        if len(numbers) < count:
             continue
+        delays = [arrival - sent[number] for number, arrival in received]
         assert min(delays) >= delay_s
         assert max(delays) - min(delays) > jitter_s / 2  # P(all 100 draws in half the range) < 1e-28
         if sorted(delays)[count // 2] <= delay_s + jitter_s:
             return
-    pytest.fail(f"packets are late by more than {jitter_s} s in ten tries")
+    pytest.fail(f"in ten tries packets were dropped, or half of them were late by more than {jitter_s} s")
 
 
 @pytest.mark.parametrize("delay_s", [0.0, 1e-3])

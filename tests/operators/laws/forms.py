@@ -83,7 +83,7 @@ def hook(operator: Operator) -> Subject:
         future: torch.futures.Future[torch.Tensor] = torch.futures.Future()
         y = calls(bucket.buffer())
         torch.distributed.all_reduce(y)
-        future.set_result(y.div_(torch.distributed.get_world_size()))  # in place: a memory that is reused stays seen
+        future.set_result(y.div_(torch.distributed.get_world_size()))  # in place, so that a reused memory shows
         return future
 
     return adapt(compressed, claim=operator.claim)
