@@ -26,6 +26,7 @@ NOT_ACCUSED = {
     "exponents clamped at 2^-30": "unbiased functions are not tried at the lower end of the claims' range",
     "subnormal range reached too early": "unbiased functions are not tried at the lower end of the claims' range",
 }
+CEILINGS = {"a very loose constant called tight": 4.0}  # |C(x) - x|^2/|x|^2, which a function does not declare
 NO_FAULT = {
     ("the input overwritten", "hook"): "a hook may write to its bucket",
     ("the payload is a view of the gradient", "numpy"): "the message is gone when the function returns",
@@ -34,9 +35,10 @@ NO_FAULT = {
 WRONG_MAPS = [m for m in MUTANTS if m.law not in OF_THE_CONTRACT and m.what not in NOT_ACCUSED]
 
 
-def accused(subject):
+def accused(subject, ceiling=None):
     """By the exact laws, one by one, or else by the statistical ones."""
-    return any(check(subject, seed=4, budget=BUDGET, laws=[law]).failures for law in [*EXACT, *MEMORY, *STATISTICAL])
+    laws = [*EXACT, *MEMORY, *STATISTICAL]
+    return any(check(subject, seed=4, budget=BUDGET, ceiling=ceiling, laws=[law]).failures for law in laws)
 
 
 @pytest.mark.every(4)
@@ -57,7 +59,7 @@ def test_representative_wrong_operator_is_accused_in_every_form(what, form):
     ],
 )
 def test_wrong_operator_is_accused_in_every_form(mutant, form):
-    assert accused(FORMS[form](mutant.wrong))
+    assert accused(FORMS[form](mutant.wrong), CEILINGS.get(mutant.what))
 
 
 def test_most_mutants_are_wrong_maps():
