@@ -34,10 +34,10 @@ def test_the_script_reports_and_another_process_reads_the_same(tmp_path):
         assert "2 ranks" in text
         assert "600 steps, 150 synchronisations" in text
         assert "0 VIOLATED" in text
-    assert "all heard" in attached.stdout
+    assert "all reporting" in attached.stdout
     assert re.search(r"HOLDS +averaged models, rounds that differ +0 ", attached.stdout)
     assert re.search(r"<C\(x\), x>/\|x\|\^2, mean .* < 0\.[5-9]\d* or > 1\.", attached.stdout)
-    assert "Comparisons" in (tmp_path / "run.html").read_text()
+    assert "comparisons are evidence" in (tmp_path / "run.html").read_text()
 
 
 def test_the_preset_of_the_guide_runs_from_its_folder(tmp_path):

@@ -35,23 +35,30 @@ def test_the_guide_leads_from_a_script_to_a_plan(tmp_path):
 
     trained = run(tmp_path, TRAIN)
     answers = [run(tmp_path, command) for command in ASKED]
+    explained = [run(tmp_path, [*command, "--explain"]) for command in ASKED[1:3]]
 
     assert trained.returncode == 0, trained.stderr
     assert float(re.search(r"loss ([\d.]+)", trained.stdout)[1]) < 2
-    assert [answer.returncode for answer in answers] == [0] * 4, [answer.stderr for answer in answers]
+    for answer in (*answers, *explained):
+        assert answer.returncode == 0, answer.stderr
     shown, flat, nodes, prediction = (" ".join(answer.stdout.split()) for answer in answers)
     pilot = rd.Pilot.read(tmp_path / "pilot.json")
     assert (pilot.ranks, len(pilot.survival)) == (2, 32)
     assert all(trial.codec.source.endswith("2 ranks at once") for trial in pilot.operators)
-    assert "all ranks" in shown
-    for text, words in ((flat, "64 equal workers"), (nodes, "8 nodes of 8 equal workers")):
-        assert re.search(r"Use .* time to a loss", text)
-        assert "imited by" in text
-        assert "twice as good" in text
+    assert "2 ranks" in shown
+    for text in (flat, nodes):
+        assert re.match(r"(Use|Try) \S+, averaging every .* times that of synchronous training \(95 %:", text)
+        assert "changes with" in text
+        assert "not modelled" in text
+    for answer, words in zip(explained, ("64 equal workers", "8 nodes of 8 equal workers"), strict=True):
+        text = " ".join(answer.stdout.split())
+        assert "a round" in text
+        assert "twice as good would save" in text
         assert words in text
-    assert "two_shot" in prediction
+    assert "two shots" in prediction
     plan = rd.plan(pilot=pilot, cluster=pilot.cluster(workers=64, bandwidth_bit_per_s=1e9, latency_s=1e-4))
-    assert plan.explain().split(":")[0] in flat
+    assert plan.verdict in flat
+    assert plan.explain().startswith(plan.verdict.rstrip("."))
 
 
 def test_the_script_is_a_script_without_the_new_lines_too():

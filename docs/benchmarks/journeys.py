@@ -113,7 +113,7 @@ JOURNEYS = {
         (
             Step("python -m venv env"),
             Step("pip install WHEEL[laws,validate]"),
-            Step("ratedist check mine:larger_half --alpha 0.5 --budget quick --seed 1", "reproduce"),
+            Step("ratedist check mine:larger_half --alpha 0.5 --budget quick --seed 1", "larger_half: ok"),
             Step(f'python -c "{GRADIENT}"', leaves=("gradient.npy",)),
             Step(
                 "ratedist compare mine:larger_half gradient.npy --bits 1 2 --out figure.pdf",
@@ -131,11 +131,11 @@ JOURNEYS = {
             Step(
                 "ratedist plan --d 1.3B --workers 64 --nodes 8 --inside nvlink4,3e-6 --bandwidth_bit_per_s 1e11 "
                 "--target 0.1 --codec free",
-                "rounds with omega",
+                "averaging every step",
             ),
             Step(
                 "ratedist tau --workers 64 --step_s 0.08 --bits 8e8 --L 1 --sigma2 1 --eta 0.01 --gap 1 --time_s 600",
-                "tau*",
+                "Average every",
             ),
             Step("torchrun --nproc-per-node=2 train.py", "bytes sent"),
         ),

@@ -713,6 +713,7 @@ def _check_path(pilot: Pilot) -> None:
     for name in ("small_norms2", "large_norms2"):
         _check_numbers(name, getattr(pilot, name), least=0.0, count=expected)
     _require(min(pilot.small_norms2) > 0, "small_norms2", "squares above 0", min(pilot.small_norms2))
+    _require(bool(pilot.losses), "losses", "at least one number", list(pilot.losses))
     _check_numbers("losses", pilot.losses)
 
 

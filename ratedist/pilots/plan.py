@@ -301,7 +301,7 @@ class PilotPlan(Ranked[PilotChoice]):
         """Return sentences: what to run, what it gains, what limits it, and what is not known."""
         best = self.best
         sentences = [
-            f"Use {best.name}: {self.cost_text(best)} that of synchronous uncompressed training",
+            f"{self.verdict.rstrip('.')}: {self.cost_text(best)} that of synchronous uncompressed training",
             self._worst_case(),
             self._limited(),
             *self._alike(),

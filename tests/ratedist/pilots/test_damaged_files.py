@@ -3,6 +3,7 @@
 import json
 import math
 import random
+import re
 
 import pytest
 
@@ -93,6 +94,13 @@ def test_a_pilot_that_is_whole_is_answered(tmp_path, capsys):
     (tmp_path / "pilot.json").write_text(json.dumps(small()))
     for command in COMMANDS:
         assert main(command.format(tmp_path / "pilot.json").split()) == 0
+
+
+def test_a_pilot_without_losses_is_refused_in_one_sentence(tmp_path, capsys):
+    (tmp_path / "pilot.json").write_text(json.dumps(small() | {"losses": []}))
+    for command in COMMANDS:
+        assert main(command.format(tmp_path / "pilot.json").split()) == 2
+        assert re.fullmatch(r".*losses.*at least one number.*\n", capsys.readouterr().err)
 
 
 def test_a_damaged_pilot_ends_in_one_sentence_or_an_answer(tmp_path, capsys):

@@ -117,7 +117,7 @@ def test_a_pilot_may_be_pasted_and_is_forgotten_and_never_in_the_address(browser
         page.click("#pilot-plan summary >> nth=0")
         page.fill("#pilot-text", file.read_text())
         settled(page)
-        assert page.inner_text("#pilot-plan .value").startswith("Use ")
+        assert page.inner_text("#pilot-plan .value").startswith("Try ")
         assert "25600000" not in page.url
         page.click("#pilot-forget")
         settled(page)

@@ -105,7 +105,7 @@ def test_the_server_answers_and_limits_the_size_of_these_requests_alone(server):
     padded = {"pilot": PILOT_EXAMPLE | {"device": "x" * 100_000}, "cluster": LINK}
     status, body, _ = server.post("/v1/plan", padded)
     assert status == 200
-    assert json.loads(body)["explanation"].startswith("Use ")
+    assert json.loads(body)["explanation"].startswith("Try ")
     assert server.post("/v1/predict", padded)[0] == 200
     assert server.post("/v1/bits", padded)[0] == 413
     status, body, _ = server.post("/v1/plan", b" " * (MOST_PILOT_BYTES + 1))
