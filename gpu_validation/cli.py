@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from bounds.completion import PrintCompletion
 from bounds.spelling import real_number, whole_number
 from ratedist.interfaces.commands import AddedCommand, OneLineParser
-from ratedist.interfaces.exit_status import CRASHED, FILES, OK, USAGE, statuses_text
+from ratedist.interfaces.exit_status import CRASHED, FILES, OK, USAGE, every_interrupt_heard, statuses_text
 
 from .engines.names import ENGINES
 from .records.exit_status import Terminated, UsageError, ending
@@ -325,8 +325,9 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     try:
-        options = _parser().parse_args(arguments)
-        return COMMANDS[ALIASES.get(options.command, options.command)].carry_out(options, PROGRAM)
+        with every_interrupt_heard():
+            options = _parser().parse_args(arguments)
+            return COMMANDS[ALIASES.get(options.command, options.command)].carry_out(options, PROGRAM)
     except KeyboardInterrupt as interrupt:  # before a run has begun or after it has ended
         status, words = ending(interrupt)
         return _told(PROGRAM, status, words)

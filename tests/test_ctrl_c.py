@@ -94,6 +94,41 @@ def test_ctrl_c_is_one_line_and_status_130(line, moment, folder):
     assert not left_behind(process.pid)
 
 
+DELETED = """
+import os, signal, sys, time
+
+class Deleted:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(60)  # the interrupt is raised here, and Python drops it
+
+def forever(*_):
+    Deleted()
+    while True:
+        time.sleep(0.01)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+if sys.argv[1] == "ratedist":
+    from ratedist.interfaces import cli
+    cli._carry_out = forever
+else:
+    from gpu_validation import cli
+    cli._parser = forever
+sys.exit(cli.main(["bits"]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("package", ["ratedist", "gpu_validation"])
+def test_ctrl_c_that_arrives_while_an_object_is_deleted_ends_the_command_too(folder, package):
+    process = start(folder, [sys.executable, "-c", DELETED, package])
+    _, errors = end(process)
+
+    (words,) = errors.splitlines()
+    assert words.startswith(f"{package.replace('_', '-')}: interrupted")
+    assert process.returncode == 130
+
+
 @pytest.mark.thorough
 def test_ctrl_c_ends_the_server_and_its_workers(folder):
     code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"

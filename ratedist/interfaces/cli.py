@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .exit_status import CRASHED, INTERRUPTED, OK, USAGE, VIOLATED
+from .exit_status import CRASHED, INTERRUPTED, OK, USAGE, VIOLATED, every_interrupt_heard
 
 if TYPE_CHECKING:
     from ..records import Answer
@@ -20,7 +20,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # vectors here are short; set bef
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status, one of ``exit_status.STATUSES``."""
     try:
-        return _carry_out(list(sys.argv[1:] if arguments is None else arguments))
+        with every_interrupt_heard():
+            return _carry_out(list(sys.argv[1:] if arguments is None else arguments))
     except KeyboardInterrupt:  # whenever it comes, while something is imported too
         sys.stderr.write("ratedist: interrupted\n")
         return INTERRUPTED
