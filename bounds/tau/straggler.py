@@ -20,6 +20,8 @@ from .integer import tau_cap
 from .least import ROUNDING, least_integer
 from .price import LocalStepPrice, local_step_price
 
+FARTHEST = 2**20  # times the best tau: no larger one is looked at
+
 
 @dataclass(frozen=True)
 class TauStraggler:
@@ -35,12 +37,41 @@ class TauStraggler:
         The real root of the central-limit approximation, None if the steps have no standard deviation.
     search : callable or None
         Finds the best over all integers; None without gradient noise.
+    bound : callable
+        The error bound in seconds at an integer tau, the variance of the mean included.
     """
 
     cap: int | None
     capped: int | None
     predictor: float | None
     search: Callable[[], int] | None = field(repr=False, compare=False)
+    bound: Callable[[int], float] = field(repr=False, compare=False)
+
+    def near(self, steps: int, factor: float) -> tuple[int, int]:
+        """Return a smaller and a larger tau with at most factor times the bound of some steps, up to the cap if any.
+
+        Where the bound falls up to these steps and rises beyond them, the two are the outermost.
+
+        Parameters
+        ----------
+        steps : int
+            tau, from 1; the best one.
+        factor : float
+            Above 1.
+        """
+        limit = factor * self.bound(steps)
+
+        def last(inside: int, outside: int) -> int:
+            while abs(outside - inside) > 1:
+                middle = (inside + outside) // 2
+                inside, outside = (middle, outside) if self.bound(middle) <= limit else (inside, middle)
+            return inside
+
+        most = FARTHEST * steps if self.cap is None else max(steps, self.cap)
+        beyond = 2 * steps
+        while beyond <= most and self.bound(beyond) <= limit:
+            beyond *= 2
+        return last(steps, 0), last(beyond // 2, min(beyond, most + 1))
 
     @cached_property
     def integer(self) -> int | None:
@@ -116,11 +147,16 @@ def tau_straggler(
     def seconds(n: int) -> float:
         return runtime.seconds_per_iteration(tau=n, bits=bits)
 
-    if price.scale == 0:
-        return TauStraggler(cap, cap, None, None)
-
     def value(n: int) -> float:
         return decrease * seconds(n) + float(price(n))
+
+    variance = float(given["eta"] * given["L"] * given["sigma2"]) / runtime.workers()
+
+    def error(n: int) -> float:
+        return value(n) + variance
+
+    if price.scale == 0:
+        return TauStraggler(cap, cap, None, None, error)
 
     cheapest = price.best_real(decrease * averaging_s)  # of the averaging's share and the price of local steps
 
@@ -138,6 +174,7 @@ def tau_straggler(
         capped=None if cap is None else least_integer(value, bound=bound, floor=floor, cap=cap, start=start),
         predictor=_predictor(runtime, averaging_s, decrease, price),
         search=lambda: least_integer(value, bound=bound, floor=floor, start=start),
+        bound=error,
     )
 
 

@@ -120,6 +120,7 @@ def tau_star(
     real_numbers = {name: float(Fraction(text)) for name, text in problem.items()}
     curved = None if rho is None and not third_order else float(Fraction(given["L"]) if rho is None else rho)
     sharp: int | None = best.integer
+    straggling = None
     if not third_order:
         runtime, length = cluster.model(), real("bits", given["bits"])
         straggling = tau_straggler(runtime=runtime, bits=length, rho=curved, **real_numbers)
@@ -167,6 +168,7 @@ def tau_star(
         smooth=smooth,
         rho=curved,
         third_order=third_order,
+        straggling=straggling,
     )
     return result
 

@@ -507,7 +507,7 @@ class Ranking(Ranked[Choice]):
             "time" if self.by == "seconds" else "error": f"{self._cost(first)} {self.goal}",
             "proved": self._proved(),
             "range": self._range(),
-            "next best": self._leads(),
+            "how sure": self._leads(),
             "changes with": "; ".join(filter(None, (self.turn_text(), self._codec()))),
             "a round": "" if first.limits is None else first.limits.shares_in_words(),
             "no guarantee": why.partition(";")[0],
@@ -543,7 +543,7 @@ class Ranking(Ranked[Choice]):
         lead = [f"{operator_text(c.operator)} {word} {c.relative_cost:.3g} times {much}" for c in worse[:1]]
         lead += [f"{operator_text(c.operator)} {c.relative_cost:.3g} times" for c in worse[1:]]
         alike = [f"{operator_text(c.operator)} is as good" for c in named if c.relative_cost < DISTINCT]
-        return ", ".join((*alike, *lead))
+        return f"next best {', '.join((*alike, *lead))}" if named else ""
 
     def _codec(self) -> str:
         """Return how fast the winner's codec has to be to lead what needs none."""

@@ -9,7 +9,16 @@ from typing import Any
 
 from bounds import Setting
 from bounds.runtime import count_rounds
-from bounds.tau import Derivation, TauConvex, TauCurved, TauStar, TauThirdOrder, tau_straggler, tau_third_order
+from bounds.tau import (
+    Derivation,
+    TauConvex,
+    TauCurved,
+    TauStar,
+    TauStraggler,
+    TauThirdOrder,
+    tau_straggler,
+    tau_third_order,
+)
 from bounds.theorems import (
     pasgd_convex_sharp,
     pasgd_runtime,
@@ -26,6 +35,7 @@ from .ranking import bandwidth_text, crossing
 from .run import scaled
 
 CONSTANTS = ("L", "sigma2", "gap")
+FLAT = 1.05  # times the least bound: what differs less is as good
 FASTEST = 1e9  # factor of the bandwidth beyond which links are taken to be instantaneous
 
 
@@ -77,6 +87,8 @@ class TauResult(Quantity):
         What was assumed of the curvature: every Hessian >= -rho; None if nothing.
     third_order : dict of str to str
         ``hessian_lipschitz`` and ``kurtosis`` where the third-order bound was minimised; else empty.
+    straggling : TauStraggler or None
+        The minimum with random step times, which gives ``sharp``; None for the third-order bound.
     """
 
     tau: int
@@ -87,6 +99,7 @@ class TauResult(Quantity):
     smooth: int | None
     rho: float | None
     third_order: dict[str, str]
+    straggling: TauStraggler | None
 
     @property
     def recommended(self) -> int | None:
@@ -125,6 +138,7 @@ class TauResult(Quantity):
         facts = {
             "best guess": "" if self.certified else f"{best}, if {_values(given)}",
             "status": f"{shown.facts['status']}; minimises a bound on the error",
+            "how sure": self._flat(steps),
             "changes with": self._changes(cluster, bits, steps),
             "one averaging": averaging if cluster.step_s else "",
             "no stragglers": self._without_stragglers() if cluster.is_random and not self.third_order else "",
@@ -138,7 +152,7 @@ class TauResult(Quantity):
     def verdict(self) -> str:
         """How often to average."""
         steps, given = self.recommended, self.statement.at
-        cluster, bits = given["cluster"], real("bits", given["bits"])
+        cluster = given["cluster"]
         if cluster.workers == 1 and self.safe is not None:
             return f"{ONE_WORKER}."
         if steps is None and self.rho is not None:
@@ -152,13 +166,22 @@ class TauResult(Quantity):
             return f"Not decided: between {ends} local steps (optimizer steps), because {why}."
         if steps is None:
             return f"No number of steps: eta L > 1 is outside Theorem 1; lower eta from {given['eta']}."
-        round_s = steps * cluster.step_seconds_value(steps, bits)[0]
-        time_s = Fraction(given["time_s"])
-        if count_rounds(time_s, Fraction(round_s)) < 1:
-            return f"No round of {steps} steps ends in {float(time_s):g} s: it takes {round_s:.4g} s; give more time."
+        if late := self._late(steps):
+            return late
         counted = "not counted" if self.third_order else "counted"
         waiting = f"; waiting for stragglers is {counted}" if cluster.is_random else ""
+        if steps == 1:
+            return f"Average after every step of the optimizer{waiting}."
         return f"Average every {_steps_text(steps)} (optimizer steps){waiting}."
+
+    def _late(self, steps: int) -> str:
+        """Return the sentence that no round of so many steps ends in the budget; empty if one does."""
+        given = self.statement.at
+        round_s = steps * given["cluster"].step_seconds_value(steps, real("bits", given["bits"]))[0]
+        time_s = Fraction(given["time_s"])
+        if count_rounds(time_s, Fraction(round_s)) >= 1:
+            return ""
+        return f"No round of {steps} steps ends in {float(time_s):g} s: it takes {round_s:.4g} s; give more time."
 
     def _without_stragglers(self) -> str:
         """Return what would be best if every step took its mean time."""
@@ -166,9 +189,17 @@ class TauResult(Quantity):
             return ""
         return f"every {_steps_text(self.safe)}, if each took its mean time"
 
+    def _flat(self, steps: int | None) -> str:
+        """Return how far from the best the bound is hardly greater."""
+        if steps is None or self.straggling is None or not self.certified or self._late(steps):
+            return ""
+        least, most = self.straggling.near(steps, FLAT)
+        others = " and at ".join(number_text(n) for n in (least, most) if n != steps)
+        return f"at {others} steps the bound is at most {FLAT - 1:.0%} greater" if others else ""
+
     def _rate(self) -> str:
         """Return how long a round the learning rate allows, and how to change it with tau or the workers."""
-        allows = "" if self.cap is None else f"the theorem covers up to {_steps_text(self.cap)} at it; "
+        allows = "" if self.cap is None else f"the theorem covers rounds up to tau = {number_text(self.cap)} at it; "
         return f"{allows}{RESCALING}"
 
     def _changes(self, cluster: Cluster, bits: float, steps: int | None) -> str:

@@ -3,6 +3,7 @@ import pytest
 
 from bounds.runtime import Constant, Exponential, Pareto, RuntimeModel, Uniform
 from bounds.tau import tau_star, tau_straggler
+from bounds.theorems import pasgd_runtime
 
 ETA, NOISE = 0.1, 100.0  # eta^2 sigma2 = 1, so A/B = A
 
@@ -103,3 +104,34 @@ def test_what_the_learning_rate_allows_is_found_without_looking_far_beyond(monke
     found = tau_straggler(runtime=runtime, gap=1, eta=1e-5, L=1, sigma2=1, time_s=600)
     assert (found.cap, found.capped) == (100_000, 100_000)
     assert len(asked) < 100, "the best over all integers, 3.8e7, takes tens of thousands"
+
+
+@pytest.mark.parametrize("step", [Constant(1.0), Exponential(1.0), Uniform(0.9, 1.1)], ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize("eta", [0.1, 0.3])
+@pytest.mark.parametrize("rho", [None, 0.0, 0.5])
+def test_the_outermost_periods_within_a_factor_are_those_of_a_full_scan(step, eta, rho):
+    runtime = RuntimeModel(step, 2.0, m=8)
+    best = tau_straggler(runtime=runtime, gap=1, eta=eta, L=1, sigma2=1, time_s=1000, rho=rho)
+    steps = best.capped if rho is None else best.integer
+
+    low, high = best.near(steps, 1.05)
+
+    within = [n for n in range(1, min(2 * high + 2, 200)) if best.bound(n) <= 1.05 * best.bound(steps)]
+    if best.cap is not None:
+        within = [n for n in within if n <= best.cap]
+    assert within[0] == low
+    assert within == list(range(low, within[-1] + 1))
+    assert high == within[-1] or high >= 200
+
+
+def test_the_bound_is_that_of_the_theorem_in_seconds():
+    runtime = RuntimeModel(Constant(0.5), 2.0, m=8)
+    best = tau_straggler(runtime=runtime, gap=1, eta=0.1, L=2, sigma2=3, time_s=100)
+    for n in (1, 2, 5):
+        theorem = pasgd_runtime(gap=1, eta=0.1, L=2, sigma2=3, m=8, tau=n, time_s=100, step_s=0.5, delay_s=2)
+        assert best.bound(n) == pytest.approx(theorem, rel=1e-14)
+
+
+def test_without_noise_every_longer_period_up_to_the_cap_is_near():
+    best = tau_straggler(runtime=RuntimeModel(Constant(1.0), 1e-9, m=2), gap=1, eta=1e-3, L=1, sigma2=0, time_s=9)
+    assert best.near(best.capped, 1.05) == (1, best.cap)
