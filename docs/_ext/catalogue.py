@@ -15,6 +15,7 @@ from typing import Any
 
 import records
 import sympy as sp
+from api import class_page, classes
 from citations import linked
 from markdown_text import code, escape, eval_rst, formula, number, table
 
@@ -90,7 +91,7 @@ def entries() -> list[tuple[str, str]]:
         "feedback": all_feedbacks(),
         "aggregate": all_aggregates(),
     }
-    return [(kind, name) for kind, members in kinds.items() for name in members]
+    return [*((kind, name) for kind, members in kinds.items() for name in members), *(("class", n) for n in classes())]
 
 
 def entry(kind: str, name: str) -> str:
@@ -101,6 +102,8 @@ def entry(kind: str, name: str) -> str:
             return bound_section(all_bounds()[name], package)
         case "operator":
             return _operator_section(name, all_operators()[name])
+        case "class":
+            return class_page(name)
     families: dict[str, dict[str, type]] = {"feedback": all_feedbacks(), "aggregate": all_aggregates()}
     return _family_section(kind, name, families[kind][name])
 

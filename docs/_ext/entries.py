@@ -1,4 +1,4 @@
-"""A page of its own for every bound, operator, feedback method and aggregation, written before each build.
+"""A page of its own for every bound, operator, feedback method, aggregation and public class, written before a build.
 
 The pages lie in docs/reference/entries, which git ignores.  They stand in no tree of contents; the index tables of the
 catalogue lead to them.

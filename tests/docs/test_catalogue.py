@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 
+import api
 import catalogue
 import citations
 import entries
@@ -31,12 +32,13 @@ def test_every_entry_has_a_page_with_its_label_and_a_link_in_an_index():
         "operator": catalogue.operator_overview(),
         "feedback": catalogue.family_overview("feedback"),
         "aggregate": catalogue.family_overview("aggregate"),
+        "class": "".join(api.module_section(*section) for section in api.sections()),
     }
     families = {"operator": all_operators(), "feedback": all_feedbacks(), "aggregate": all_aggregates()}
     assert {kind for kind, _ in catalogue.entries()} == set(indices)
     for kind, name in catalogue.entries():
         page = catalogue.entry(kind, name)
-        assert page.startswith(f"({kind}-{name})=\n# `{name}`\n")
+        assert page.startswith(f"({kind}-{name})=\n# `{name.rpartition('.')[2] if kind == 'class' else name}`\n")
         assert f"(/reference/entries/{kind}-{name}.md)" in indices[kind]
         if kind in families:
             assert f"autoclass:: operators.{families[kind][name].__name__}\n" in page
