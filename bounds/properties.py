@@ -54,6 +54,7 @@ class Property(enum.Enum):
     EQUAL_THIRD_MOMENTS = "noise", "E|n|^2 n of the noise n is zero, or equal for all workers at a step"
     SYMMETRIC_NOISE = "noise", "the noise of every coordinate is unimodal and symmetric"
     SECOND_MOMENT = "noise", "E|g|^2 <= G^2 for every stochastic gradient of every worker"
+    BOUNDED_COORDINATES = "noise", "no coordinate of a stochastic gradient is above gradient_max in absolute value"
     MEAN_SECOND_MOMENT = "noise", "E|mean of the workers' gradients|^2 <= G^2 at every step"
     MAX_NORM_MOMENT = "noise", "E[|g|_inf |g|_1] <= A + B |x - x*|^2 for every stochastic gradient"
     FULL_GRADIENTS = "noise", "gradients are exact: no noise"
@@ -165,6 +166,12 @@ class Property(enum.Enum):
     SCAFFOLD = "method", "SCAFFOLD with its step sizes: local SGD with control variates, participants drawn uniformly"
     FEDNOVA = "method", "FedNova with equal numbers of local steps and equal weights"
     SLOW_MOMENTUM = "method", "SlowMo with slow learning rate 1, step size sqrt(m/K), on local SGD"
+    FEDADAM = "method", "FedAdam: the server's Adam, without momentum, takes the mean change of tau local steps"
+    FEDADAGRAD = (
+        "method",
+        "FedAdagrad: the server's Adagrad, without momentum, takes the mean change of tau local steps",
+    )
+    FEDYOGI = "method", "FedYogi: the server's Yogi, without momentum, takes the mean change of tau local steps"
     FEDPAQ = "method", "local SGD of step size 1/(L sqrt(K)) that averages quantised changes"
     TUNED_STEP = "method", "the learning rate is the one that the constants give"
     COMPRESSED_GRADIENTS = "method", "SGD on the mean of the workers' compressed gradients"
@@ -338,6 +345,7 @@ class Conclusion(enum.Enum):
     WEIGHTED_GRADIENT = "average with weights eta over the local steps of E|grad F|^2 at the mean model"
     GRADIENT_PER_MEAN_STEP = "mean over runs of the summed |grad F|^2 at the mean model, over the mean number of steps"
     LOCAL_GRADIENT = "average over workers and local steps of E|grad F|^2 at the local models"
+    ROUND_GRADIENT = "average over the rounds of E|grad F|^2 at the model with which a round starts"
     L1_GRADIENT = "square of the average over the steps of E|grad F|_1"
     GAP = "average over the local steps of E F - inf F at the mean model"
     GAP_OF_AVERAGE = "E F - inf F at the average of the mean models over the local steps"

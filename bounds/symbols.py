@@ -232,6 +232,12 @@ worst_load = _row(
     "worst_load", r"\Lambda", "largest load of a round: eta L + eta^2 L^2 tau (tau - 1), and what compression adds", "1"
 )
 block_momentum_factor = _row("block_momentum_factor", r"\beta_{glob}", "momentum between rounds", "1", UNIT_FROM_ZERO)
+server_eta = _row("server_eta", r"\eta_s", "step size of the optimizer at the server", "1")
+server_decay = _row("server_decay", r"\beta_2", "decay of the running mean square at the server", "1", FRACTION)
+adaptivity = _row("adaptivity", r"\varepsilon_a", "constant that the server adds to the root of its mean square", "1")
+gradient_max = _row(
+    "gradient_max", r"G_\infty", "largest absolute coordinate of a stochastic gradient", "1", NONNEGATIVE
+)
 sync_probability = _row(
     "sync_probability", "p", "probability of communicating at a step", "1", Domain(0, 1, open_above=False)
 )

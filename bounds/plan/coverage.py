@@ -12,6 +12,7 @@ COVERED = "covered"
 PROGRESS = {
     Conclusion.GRADIENT,
     Conclusion.LOCAL_GRADIENT,
+    Conclusion.ROUND_GRADIENT,
     Conclusion.STEPS_TO_GRADIENT,
     Conclusion.STEPS_TO_LYAPUNOV,
     Conclusion.STEPS_TO_DISTANCE,

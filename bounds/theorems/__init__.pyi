@@ -1,3 +1,6 @@
+from .adaptive_server import fedadagrad as fedadagrad
+from .adaptive_server import fedadam as fedadam
+from .adaptive_server import fedyogi as fedyogi
 from .compressed_gradients import dcgd as dcgd
 from .compressed_gradients import dcgd_iterations as dcgd_iterations
 from .compressed_gradients import glasgow as glasgow

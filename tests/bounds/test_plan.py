@@ -451,7 +451,7 @@ def test_every_theorem_is_covered_or_says_why_not():
     assert rows["pasgd_iterations"] == rows["diana"] == "covered"
     for name in ("scaffold", "fednova", "slowmo", "locodl", "correlated_bit_error"):
         assert rows[name].startswith("recalled")
-    for name in ("stale_sgd", "ef21_noise"):
+    for name in ("stale_sgd", "ef21_noise", "fedadam", "fedadagrad", "fedyogi"):
         assert rows[name] == "a plan offers no such method"
     assert all(all_bounds()[name].status is not Status.RECALLED for name, why in rows.items() if why == "covered")
 
