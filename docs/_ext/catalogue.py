@@ -110,7 +110,9 @@ def entry(kind: str, name: str) -> str:
 
 def _to_entry(kind: str, name: str) -> str:
     """A link to a page, at the place that the entry had when all of them were one page."""
-    return f'<span id="{kind}-{name}"></span>[{code(name)}](/reference/entries/{kind}-{name}.md)'
+    shown = name.replace("_", "_<wbr>")  # a name breaks after an underscore, and is copied whole
+    text = f'<code class="docutils literal notranslate name">{shown}</code>'
+    return f'<span id="{kind}-{name}"></span>[{text}](/reference/entries/{kind}-{name}.md)'
 
 
 # -- bounds -----------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import numpy as np
 import sympy as sp
 
 import bounds  # of which the planner is imported at its first use: most calls plan nothing
-from bounds import AssumptionViolated, Bound, Interval, NotCertifiable, Property, all_bounds, symbols
+from bounds import AssumptionViolated, Bound, Conclusion, Interval, NotCertifiable, Property, all_bounds, symbols
 from bounds.estimate import Estimate, assumed
 from bounds.provenance import Side
 from bounds.symbols import NONNEGATIVE
@@ -285,9 +285,7 @@ def vacuous_plan(problem: Any, option: bounds.plan.Option, target: float | None)
     return vacuous(error, *gradient_limit(problem.L, problem.gap, problem.G))
 
 
-SUBOPTIMALITY = frozenset({"pasgd_gap", "pasgd_gap_sharp", "khaled_iid", "khaled_heterogeneous", "qsgd", "stich"})
-DISTANCES = frozenset({"dcgd", "khaled_iid_strongly_convex", "terngrad"})
-PROBABILITIES = frozenset({"vote_error", "election_error"})
+GAPS = frozenset({Conclusion.GAP, Conclusion.GAP_OF_AVERAGE, Conclusion.GAP_OF_WEIGHTED_AVERAGE})
 
 
 def trivial_limit(bound: Bound, at: Mapping[str, str]) -> tuple[float, str] | None:
@@ -303,13 +301,14 @@ def trivial_limit(bound: Bound, at: Mapping[str, str]) -> tuple[float, str] | No
     if bound.side is not Side.UPPER or bound.setting.known_up_to:
         return None
     value = {name: float(Fraction(text)) for name, text in at.items()}
-    if bound.name in PROBABILITIES:
+    concludes = bound.setting.concludes
+    if concludes is Conclusion.VOTE_ERROR:
         return 1.0, "the largest probability"
     if bound.unit != "1":
         return None
-    if bound.name in DISTANCES:
+    if concludes is Conclusion.DISTANCE:
         return value["R0"] ** 2, "R0^2, the squared distance at the start"
-    if bound.name in SUBOPTIMALITY:
+    if concludes in GAPS and {"L", "R0"} <= value.keys():
         return value["L"] * value["R0"] ** 2 / 2, "L R0^2/2, which F - inf F does not exceed at the start"
     if "square_of_mean" in value:
         return value["square_of_mean"], "the error of an answer of zeros"

@@ -3,10 +3,10 @@
 import pytest
 
 import ratedist as rd
-from bounds import all_bounds
+from bounds import Conclusion, all_bounds
 from bounds.provenance import Side
 from ratedist.interfaces.cli import main
-from ratedist.plans.problem import DISTANCES, PROBABILITIES, SUBOPTIMALITY, trivial_limit
+from ratedist.plans.problem import GAPS, trivial_limit
 from tests.pooled import pooled
 
 CLUSTER = rd.Cluster(workers=4, step_s=0.1, compute="constant")
@@ -96,9 +96,14 @@ def test_an_upper_bound_that_is_no_better_than_the_start_says_nothing(name):
     assert words in rd.certify(name, **at).answer().facts["guarantee"]
 
 
-def test_every_name_with_a_trivial_limit_is_an_upper_bound_of_the_catalogue():
-    for name in DISTANCES | PROBABILITIES | SUBOPTIMALITY:
-        assert all_bounds()[name].side is Side.UPPER
+def test_every_upper_bound_of_a_distance_or_a_gap_has_a_trivial_limit():
+    """Also one that is added later: what a bound concludes decides, not its name."""
+    kinds = GAPS | {Conclusion.DISTANCE, Conclusion.VOTE_ERROR}
+    found = [bound for bound in all_bounds().values() if bound.side is Side.UPPER and bound.setting.concludes in kinds]
+    assert {bound.setting.concludes for bound in found} == kinds
+    for bound in found:
+        example = {key: str(value) for key, value in bound.examples[0].at.items()}
+        assert (trivial_limit(bound, example) is None) == bool(bound.setting.known_up_to), bound.name
 
 
 @pooled(
