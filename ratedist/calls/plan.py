@@ -22,7 +22,7 @@ from ..plans.problem import CONDITION, Uncertain, not_said, problem_of, read_con
 from ..plans.ranking import Choice, Ranking, of_estimates, with_coding
 from .arguments import Control, Specifications, coding_seconds
 from .call import Call, Command, Route
-from .shared import CLUSTER_EXAMPLE, MOST_PILOT_BYTES, coordinates, with_steps_of
+from .shared import CLUSTER_EXAMPLE, MOST_PILOT_BYTES, coordinates, measured_pilot, with_steps_of
 
 if TYPE_CHECKING:
     from operators import Operator
@@ -165,10 +165,8 @@ def plan(
     asked = _asked(["identity"] if operators is None else operators)
     if pilot is not None:
         rest = {"target": target, "time_s": time_s, **constants, "G": G, "eta": eta, "condition": condition}
-        measured = pilot if isinstance(pilot, Pilot) else Pilot.read(pilot)
-        if measured.recorded and d is not None:
-            measured, d = replace(measured, d=coordinates(d)), None
-        _refuse_beside_a_pilot({"d": d, **rest, "codec": codec, "setting": setting, "curvature": curvature})
+        measured = measured_pilot(pilot, d)
+        _refuse_beside_a_pilot({**rest, "codec": codec, "setting": setting, "curvature": curvature})
         return plan_of_pilot(measured, cluster, None if search else asked, _way(exchange))
     if d is None:
         raise ValueError("a plan needs d or a pilot; got neither: give d, the parameters, or what a pilot has measured")

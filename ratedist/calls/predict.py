@@ -11,7 +11,7 @@ from ..pilots.prediction import Prediction
 from ..pilots.timings import LEVEL
 from .call import Call, Command, Route
 from .pilot import PILOT_EXAMPLE
-from .shared import MOST_PILOT_BYTES, with_steps_of
+from .shared import MOST_PILOT_BYTES, measured_pilot, with_steps_of
 
 if TYPE_CHECKING:
     from operators import Operator
@@ -30,6 +30,7 @@ def predict(
     buckets: numbers.Number = 1,
     level: numbers.Number = LEVEL,
     steps: numbers.Number | None = None,
+    d: numbers.Number | None = None,
 ) -> Prediction:
     """Predict seconds and progress of a step from a pilot, against synchronous uncompressed training.
 
@@ -58,6 +59,9 @@ def predict(
     steps : int or None, optional
         Synchronous steps to the loss, by which what error feedback owes is shared out; left out of the progress unless
         given.
+    d : array_like, optional
+        Beside a recorded pilot, the parameters of a model whose gradients have the recorded statistics; else those of
+        the recorded model.
 
     Raises
     ------
@@ -68,8 +72,7 @@ def predict(
     -----
     ``Pilot.predict`` says what it is; what the pilot does not tell stands in ``unknown``.
     """
-    measured = pilot if isinstance(pilot, Pilot) else Pilot.read(pilot)
-    return measured.predict(
+    return measured_pilot(pilot, d).predict(
         checked_cluster(cluster),
         operator=operator,
         exchange=exchange,
@@ -85,7 +88,7 @@ def predict(
 
 def _run(pilot: Pilot | str, cluster: Cluster, **asked: Any) -> Prediction:
     """Return the prediction for workers whose steps are the pilot's."""
-    measured = pilot if isinstance(pilot, Pilot) else Pilot.read(pilot)
+    measured = measured_pilot(pilot)
     return predict(measured, with_steps_of(measured, cluster), **asked)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,34 @@ PROBLEM_EXAMPLE = {"L": 1, "sigma2": 1, "eta": 0.01, "gap": 1, "time_s": 600, "b
 OF_THE_PILOT = ("step_s", "compute")  # parts of a cluster that a pilot has measured
 MOST_PILOT_BYTES = 16 * MOST_BYTES  # of a request with a pilot of some 500 moments
 MOST_COORDINATES = 2**62  # operators count in 64 bits
+
+
+def measured_pilot(pilot: Pilot | str, d: Any = None) -> Pilot:
+    """Return a pilot, a recorded one with the parameters of another model.
+
+    Parameters
+    ----------
+    pilot : Pilot or str
+        What was measured, its file, or the name of a recorded pilot.
+    d : array_like, optional
+        Number of parameters of a model whose gradients have the recorded statistics.
+
+    Raises
+    ------
+    ValueError
+        For d beside a pilot that is not recorded.
+    """
+    from ..pilots.pilot import Pilot
+
+    measured = pilot if isinstance(pilot, Pilot) else Pilot.read(pilot)
+    if d is None:
+        return measured
+    if not measured.recorded:
+        raise ValueError(
+            f"d beside a pilot of your own must be the pilot's, {measured.d}; got d = {d}: make the pilot with the "
+            "model that you will train (a recorded pilot, resnet20 or transformer, takes d)"
+        )
+    return replace(measured, d=coordinates(d))
 
 
 def coordinates(d: Any) -> int:

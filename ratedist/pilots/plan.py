@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bounds.claims import Contractive, Unbiased
@@ -186,6 +187,8 @@ class PilotPlan(Ranked[PilotChoice]):
         Which recorded pilot stands for the user's training, in words; "" for a pilot of one's own.
     local_steps : tuple of int or None, optional
         Estimates of tau for SGD by Theorem 2 and by the third-order bound (``Pilot.local_steps``).
+    equal_steps : callable or None, optional
+        The best choice if all steps take equally long; None where the law of step times was stated or measured.
     """
 
     prediction: Prediction
@@ -199,6 +202,7 @@ class PilotPlan(Ranked[PilotChoice]):
     steps: int = 0
     recorded: str = ""
     local_steps: tuple[int, int] | None = None
+    equal_steps: Callable[[], PilotChoice] | None = field(default=None, compare=False)
 
     def _turned(self, most: int) -> tuple[dict[str, Any], ...] | None:
         rivals = {choice.operator: choice for choice in self.shown if choice.feasible}
@@ -210,8 +214,7 @@ class PilotPlan(Ranked[PilotChoice]):
     @property
     def verdict(self) -> str:
         """The sentence that the answer begins with, which says what to use, or to try where that is not decided."""
-        every = "" if self.best.tau > 1 else ", averaging every step"
-        return f"{'Try' if self.alike else 'Use'} {self.best.name}{every}."
+        return f"{'Try' if self.alike else 'Use'} {self.best.name}{_every_step(self.best)}."
 
     def answer(self) -> Answer:
         """Return what to run, what it gains, what limits it, and what is not decided."""
@@ -221,9 +224,10 @@ class PilotPlan(Ranked[PilotChoice]):
             "time": f"{best.ratio:.3g} times that of synchronous training ({self._percent()} %: {ends})",
             "not decided": self._undecided(),
             "proved": self._worst_case_short(),
-            "local steps": self._local_steps(),
-            "pilot": "; ".join(filter(None, (self._pilot(), *self.too_short[:1]))),
             "changes with": self.turn_text(),
+            "equal steps": self._equal_steps(),
+            "pilot": "; ".join(filter(None, (self._pilot(), *self.too_short[:1]))),
+            "local steps": self._local_steps(),
             "a round": limits.shares_in_words(),
             "learning rate": f"that of the pilot; {RESCALING}",
         }
@@ -254,6 +258,15 @@ class PilotPlan(Ranked[PilotChoice]):
         choices = sum(choice.feasible for choice in self.ranking) - 1
         compressors = f", {len(others)} of {of} compressors among them" if of else ""
         return f"{len(self.alike)} of {choices} others may be as fast{compressors}"
+
+    def _equal_steps(self) -> str:
+        """Return what is best if all steps take equally long, where the law of step times was assumed."""
+        if self.equal_steps is None:
+            return ""
+        best = self.equal_steps()
+        if best.name == self.best.name:
+            return f"with --compute constant: the same choice; time {best.ratio:.3g}"
+        return f"with --compute constant: {best.name}{_every_step(best)}; time {best.ratio:.3g}"
 
     def _pilot(self) -> str:
         """Return whose pilot it is, or what the user's own has cost."""
@@ -368,6 +381,10 @@ def _overlap(choice: PilotChoice) -> str:
     return f"{choice.parts} parts, {steps}" if choice.parts > 1 else steps
 
 
+def _every_step(choice: PilotChoice) -> str:
+    return "" if choice.tau > 1 else ", averaging every step"
+
+
 def _guarantee(prediction: Prediction) -> str:
     """Return the certified worst case in words."""
     ratio = f"{prediction.certified_time_ratio:.3g} times the seconds guaranteed without compression"
@@ -464,6 +481,8 @@ def plan_of_pilot(
         For a pilot without falls and bends, and an operator that was not tried.
     """
     predictor = pilot.predictor(cluster)
+    equal = cluster.with_parts(compute="constant")
+    assumes_steps = cluster.workers > 1 and "compute" not in cluster.stated and isinstance(cluster.compute, str)
     names = [trial.operator for trial in pilot.operators] if operators is None else list(operators)
     tried = {sent.operator: sent for sent in map(pilot.sent, names) if sent.operator != "identity"}
     looked, ways = list(rhythms(longest=pilot.taus[-1], d=pilot.d, workers=cluster.workers)), ways_of(exchange, cluster)
@@ -501,7 +520,12 @@ def plan_of_pilot(
         recorded=pilot.recorded,
         local_steps=pilot.local_steps(cluster),
         assumed=predictor.not_said,
+        equal_steps=partial(_best_of_pilot, pilot, equal, operators, exchange) if assumes_steps else None,
     )
+
+
+def _best_of_pilot(*asked: Any) -> PilotChoice:
+    return plan_of_pilot(*asked).best
 
 
 def _rhythms_in_words(looked: Sequence[Rhythm]) -> str:

@@ -146,7 +146,12 @@ class TauResult(Quantity):
             "smooth losses": "" if self.smooth is None else f"every {_steps_text(self.smooth)}, by the third-order law",
         }
         command = "" if self.certified else f"ratedist plan --pilot pilot.json --workers {cluster.workers}"
-        return replace(shown, facts=facts, follow_up=self._follow_up(), command=command)
+        evidence = {**shown.evidence}
+        if self.certified and steps not in (None, self.tau):
+            why = "the learning rate allows no more" if steps == self.cap else "waiting for stragglers is counted"
+            published = f"{number_text(self.tau)} exactly, for steps of equal length and any learning rate"
+            evidence["interval"] = f"{self.theorem} gives {published}; the answer is {number_text(steps)} because {why}"
+        return replace(shown, facts=facts, evidence=evidence, follow_up=self._follow_up(), command=command)
 
     @property
     def verdict(self) -> str:

@@ -491,7 +491,7 @@ def test_the_command_is_the_call(tmp_path, capsys):
     [
         ({"target": 0.1}, "target goes with a plan by theorems; got target = 0.1 beside a pilot"),
         ({"L": 1, "sigma2": 1, "gap": 1}, "L goes with a plan by theorems; got L = 1 beside a pilot"),
-        ({"d": 10}, "d goes with a plan by theorems; got d = 10 beside a pilot"),
+        ({"d": 10}, "d beside a pilot of your own must be the pilot's, "),
         ({"codec": "free"}, "codec goes with a plan by theorems; got codec = free"),
         ({"curvature": "convex"}, "curvature goes with a plan by theorems"),
         ({"cluster": None}, "cluster must be a ratedist.Cluster; got None"),

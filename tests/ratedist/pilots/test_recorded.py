@@ -66,8 +66,25 @@ def test_a_model_of_another_size_sends_as_many_bits_a_parameter():
     pilot = rd.Pilot.read("transformer")
     larger = rd.plan(pilot=pilot, d="1.3B", cluster=cluster())
     assert larger.ranking == rd.plan(pilot=replace(pilot, d=1_300_000_000), cluster=cluster()).ranking
-    with pytest.raises(ValueError, match="d goes with a plan by theorems"):
-        rd.plan(pilot=replace(pilot, recorded=""), d=10, cluster=cluster())
+    alone = rd.predict("transformer", cluster(), tau=4, d="1.3B")
+    assert alone.to_dict() == replace(pilot, d=1_300_000_000).predict(cluster(), tau=4).to_dict()
+    for call in (rd.plan, rd.predict):
+        with pytest.raises(ValueError, match="d beside a pilot of your own must be the pilot"):
+            call(pilot=replace(pilot, recorded=""), d=10, cluster=cluster())
+
+
+def test_a_plan_says_what_is_best_if_all_steps_take_equally_long_unless_their_law_was_stated():
+    """With random steps a worker waits, and long rounds gain more than they do with equal ones."""
+    asked = {"workers": 64, "bandwidth_bit_per_s": 1e11, "step_s": 0.5}
+    random = rd.plan(pilot="transformer", d="1.3B", cluster=rd.Cluster(**asked))
+    equal = rd.plan(pilot="transformer", d="1.3B", cluster=rd.Cluster(**asked, compute="constant"))
+    assert random.best != equal.best
+    words = random.answer().facts["equal steps"]
+    assert equal.best.name in words
+    assert f"time {equal.best.ratio:.3g}" in words
+    assert equal.answer().facts["equal steps"] == ""
+    stated = rd.plan(pilot="transformer", d="1.3B", cluster=rd.Cluster(**asked, compute="exponential"))
+    assert stated.answer().facts["equal steps"] == ""
 
 
 def test_another_name_is_refused_and_a_path_is_no_name(tmp_path):
