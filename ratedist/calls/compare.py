@@ -216,7 +216,7 @@ class Comparison(Answered):
         remarks = [f"{row.family} at {row.asked:g} bits: {row.remark}" for row in self.rows if row.remark]
         spread = max((p.gap_range[1] - p.gap_range[0] for _, p, _ in points if p.gap_range), default=0.0)
         facts = {
-            "smallest error": smallest if beside else "",
+            "smallest error": f"of the others, {smallest}" if beside and smallest else "",
             "bits of yours": "as the function states them; nothing checks that" if beside else "",
             "status": STATUS,
             "how sure": f"the excess of one compressor varies by up to {spread:.2g} bits between messages",
@@ -242,6 +242,11 @@ class Comparison(Answered):
     def _beside_own(self, own: Measured) -> str:
         """Return which compressor has no larger error than the user's own with the fewest bits."""
         measured = [row.measured for row in self.rows if row.measured is not None and row.measured is not own]
+        if measured and min(point.bits for point in measured) > (1 + NEAR) * own.bits:
+            return (
+                f"{own.operator} is not compared: it sends {own.bits:.3g} bits per coordinate, every other compressor "
+                f"here more; add bits = {own.bits:.3g}."
+            )
         better = [point for point in measured if point.nmse <= own.nmse and point.bits < own.bits]
         if not better:
             return f"{own.operator}: no other compressor here has as small an error with fewer bits."

@@ -23,6 +23,16 @@ def zeros(x):
 zeros.bits = 0.5
 
 
+def test_own_compressor_is_not_praised_beside_others_that_all_send_more():
+    """Its error is that of sending nothing; no other was tried at its bits."""
+    alone = rd.compare([zeros, "eden"], X, bits=2).answer()
+    assert "is not compared: it sends 0.5 bits per coordinate" in alone.verdict
+    assert "add bits = 0.5" in alone.verdict
+    beside = rd.compare([zeros, "tcdq"], X, bits=(0.5, 2)).answer()
+    assert "not compared" not in beside.verdict
+    assert beside.facts["smallest error"].startswith("of the others, tcdq")
+
+
 def test_rows_are_the_measured_members_of_the_families():
     found = rd.compare(["tcdq", "eden"], X, bits=(1, 2))
     assert [(row.family, row.asked) for row in found.rows] == [("tcdq", 1), ("tcdq", 2), ("eden", 1), ("eden", 2)]
