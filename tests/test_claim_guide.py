@@ -22,7 +22,7 @@ def test_commands_print_what_the_guide_shows(commands, shown, tmp_path, monkeypa
     monkeypatch.syspath_prepend(tmp_path)
 
     statuses = []
-    for line in commands.splitlines():
+    for line in commands.replace("\\\n", "").splitlines():
         program, *words = shlex.split(line)
         assert program == "ratedist"
         statuses.append(main(words))
