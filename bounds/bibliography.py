@@ -15,6 +15,7 @@ TITLE = re.compile(r"^  title = \{(.*)\},$", re.M)
 EPRINT = re.compile(r"^  eprint = \{(.*)\},$", re.M)
 PART = r"(?:Theorem|Lemma|Section|Algorithm|Assumption|Proposition|Corollary|Definition) [\dIVX][\d.IVX]*"
 PLACE = re.compile(rf"{PART}(?: and {PART})*")  # in a source, before a remark of ours
+WORK = re.compile(rf"\b(?P<key>[a-z]+(?:19|20)\d\d[a-z]*)(?:, (?P<place>{PLACE.pattern}))?")  # in a remark of ours
 
 
 @lru_cache(maxsize=1)
@@ -41,28 +42,48 @@ def bibtex(reference: Reference) -> str:
     ValueError
         For a key that is not in the bibliography, naming the nearest.
     """
+    return _entry(reference.key, _place(reference))
+
+
+def _place(reference: Reference) -> str:
+    place = PLACE.match(reference.where)
+    return place[0] if place else ""
+
+
+def _entry(key: str, note: str) -> str:
     by_key = entries()
-    if reference.key not in by_key:
-        near = difflib.get_close_matches(reference.key, by_key, 3) or list(by_key)[:3]
+    if key not in by_key:
+        near = difflib.get_close_matches(key, by_key, 3) or list(by_key)[:3]
         raise ValueError(
-            f"the key of a reference must be in bounds/references.bib; got {reference.key!r}: add it, or take one such "
+            f"the key of a reference must be in bounds/references.bib; got {key!r}: add it, or take one such "
             f"as {', '.join(near)}"
         )
-    entry = TITLE.sub(r"  title = {{\1}},", by_key[reference.key])
+    entry = TITLE.sub(r"  title = {{\1}},", by_key[key])
     eprint = EPRINT.search(entry)
     added = [f"  url = {{https://arxiv.org/abs/{eprint[1]}}},"] if eprint else []
-    place = PLACE.match(reference.where)
-    added += [f"  note = {{{place[0]}}},"] if place else []
+    added += [f"  note = {{{note}}},"] if note else []
     return "\n".join([entry[:-1].rstrip(), *added, "}"])
 
 
-def cited(references: Iterable[Reference]) -> str:
-    """Return what to cite: an entry for each reference, once, and that of this package.
+def cited(statements: Iterable[tuple[str, Reference]]) -> str:
+    """Return what to cite: an entry for each work, once, and that of this package as the last.
+
+    A note lists the places in the work.  The note of this package lists the names of its own statements.  A work that
+    the place of a reference names, as in "smooth form of wang2018, Theorem 1", is cited too.
 
     Parameters
     ----------
-    references : iterable of Reference
-        Of the statements that were used.
+    statements : iterable of (str, Reference)
+        Names of the statements that were used, each with a reference.
     """
-    named = [bibtex(reference) for reference in references if reference.key != PACKAGE]
-    return "\n\n".join(dict.fromkeys((*named, bibtex(Reference(PACKAGE))))) + "\n"
+    notes: dict[str, set[str]] = {}
+    derived_here: set[str] = set()
+    for name, reference in statements:
+        if reference.key != PACKAGE:
+            notes.setdefault(reference.key, set()).add(_place(reference))
+        elif name != PACKAGE:
+            derived_here.add(name.replace("_", r"\_"))
+        for work in WORK.finditer(reference.where):
+            notes.setdefault(work["key"], set()).add(work["place"] or "")
+    works = [*notes.items(), (PACKAGE, derived_here)]
+    return "\n\n".join(_entry(key, "; ".join(sorted(filter(None, places)))) for key, places in works) + "\n"

@@ -88,6 +88,8 @@ class Operator(Fields, ABC):
         Symmetries of the operator under one key: "scale" (by powers of two), "sign", "permutation"; tested by the
         laws.  They also read two optional attributes: ``witness(d)``, a vector where the claimed constant is reached
         (or None), and ``ranks_agree = True``, if all ranks are meant to draw alike.
+    sources : tuple of str
+        Keys in ``bounds/references.bib`` of the works that the docstring names; empty by default.
     rate : Rate or None
         Field that controls the bits of the messages, for ``for_bits``; None where there is none.
 
@@ -102,6 +104,7 @@ class Operator(Fields, ABC):
     randomness: ClassVar[Randomness]
     equivariant: ClassVar[frozenset[str]] = frozenset()
     projects: ClassVar[bool] = False
+    sources: ClassVar[tuple[str, ...]] = ()
     rate: ClassVar[Rate | None] = None
 
     @abstractmethod

@@ -14,7 +14,9 @@ diana = Bound(
     side=Side.UPPER,
     value=sp.Max(kappa * (1 + 6 * omega / m), 2 * (1 + omega)) * sp.log(1 / epsilon),
     assuming=(sp.Lt(epsilon, 1),),
-    reference=Reference("horvath2019", "strongly convex case; constants derived here", arxiv="1904.05115"),
+    reference=Reference(
+        "horvath2019", "method of mishchenko2019, strongly convex; constants derived here", arxiv="1904.05115"
+    ),
     status=Status.PROVED,
     setting=Setting(
         frozenset(

@@ -385,7 +385,7 @@ def _operator_section(name: str, cls: type[Operator]) -> str:
             [
                 f".. autoclass:: operators.{cls.__name__}",
                 "   :members:",
-                "   :exclude-members: examples, name, randomness",
+                "   :exclude-members: examples, name, randomness, sources",
             ]
         ),
         table(header, stated),
@@ -449,6 +449,8 @@ def _family_section(kind: str, name: str, cls: type) -> str:
             "",
             escape(summary(cls)),
             "",
-            eval_rst([f".. autoclass:: operators.{cls.__name__}", "   :members:", "   :exclude-members: name"]),
+            eval_rst(
+                [f".. autoclass:: operators.{cls.__name__}", "   :members:", "   :exclude-members: name, sources"]
+            ),
         )
     )

@@ -33,6 +33,8 @@ class Aggregate(Fields, ABC):
         The catalogue name ("majority_vote").
     topology : Topology
         "star" (a server sees all messages) or "tree" (pairs are merged, in the order of the workers).
+    sources : tuple of str
+        Keys in ``bounds/references.bib`` of the works that the docstring names; empty by default.
 
     Notes
     -----
@@ -40,6 +42,7 @@ class Aggregate(Fields, ABC):
     """
 
     name: ClassVar[str]
+    sources: ClassVar[tuple[str, ...]] = ()
     topology: ClassVar[Topology]
 
     @property

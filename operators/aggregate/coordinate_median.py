@@ -30,6 +30,7 @@ class CoordinateMedian(Aggregate):
     operator: Operator = field(default_factory=Identity)
 
     name = "coordinate_median"
+    sources = ("yin2018",)
     topology = "star"
 
     @property

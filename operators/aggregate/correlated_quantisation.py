@@ -131,6 +131,7 @@ class CorrelatedQuantisation(Aggregate):
     workers: int = 4
 
     name = "correlated_quantisation"
+    sources = ("suresh2022",)
     topology = "star"
 
     def __post_init__(self) -> None:

@@ -121,6 +121,7 @@ class ElectionCoding(Aggregate):
     p: float | None = None
 
     name = "election_coding"
+    sources = ("sohn2020",)
     topology = "star"
 
     @property

@@ -45,6 +45,7 @@ class GlobalTopK(Aggregate):
     rule: Literal["conserving", "published"] = "conserving"
 
     name = "global_topk"
+    sources = ("shi2019gtopk",)
     topology = "tree"
 
     def __post_init__(self) -> None:

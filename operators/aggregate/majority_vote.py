@@ -37,6 +37,7 @@ class MajorityVote(Aggregate):
     ties: Ties = "positive"
 
     name = "majority_vote"
+    sources = ("bernstein2019",)
     topology = "star"
 
     def __post_init__(self) -> None:

@@ -33,6 +33,7 @@ class TrimmedMean(Aggregate):
     operator: Operator = field(default_factory=Identity)
 
     name = "trimmed_mean"
+    sources = ("yin2018",)
     topology = "star"
 
     def __post_init__(self) -> None:

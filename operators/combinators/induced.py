@@ -54,6 +54,7 @@ class Induced(Operator):
     unbiased: Operator = field(default_factory=QSGD)
 
     name = "induced"
+    sources = ("horvath2021",)
 
     @property
     def randomness(self) -> Randomness:  # type: ignore[override]

@@ -210,12 +210,13 @@ class ArithmeticSparseDithering(InRuns):
 
     Notes
     -----
-    Zero sends the scale only.
+    Sparse Dithering is that of Albasyoni et al. 2020.  Zero sends the scale only.
     """
 
     nu: float = 0.1
 
     name = "arithmetic_sparse_dithering"
+    sources = ("albasyoni2020",)
     randomness = "none"
     rate = Rate("nu", few=COARSEST, many=2.0**-10)
     projects = True

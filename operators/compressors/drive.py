@@ -35,6 +35,7 @@ class DRIVE(Operator):
     scale: Scale = "unbiased"
 
     name = "drive"
+    sources = ("vargaftik2021",)
     randomness = "shared"
     equivariant = frozenset({"scale"})
 

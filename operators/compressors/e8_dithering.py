@@ -60,6 +60,7 @@ class E8Dithering(InRuns):
     omega: float = 1 / 3
 
     name = "e8"
+    sources = ("conway1982",)
     randomness = "shared"
     rate = Rate("omega", few=COARSEST, many=FINEST)
     equivariant = frozenset({"scale"})

@@ -75,6 +75,7 @@ class EDEN(Operator):
     scale: Scale = "unbiased"
 
     name = "eden"
+    sources = ("vargaftik2022",)
     randomness = "shared"
     rate = Rate("bits_per_coordinate", few=1, many=MAX_BITS)
     equivariant = frozenset({"scale"})

@@ -49,6 +49,7 @@ class HardThreshold(DeviceOperator, InRuns):
     most: float = 1.0
 
     name = "hard_threshold"
+    sources = ("strom2015", "sahu2021")
     randomness = "none"
     projects = True
     equivariant = frozenset({"permutation", "sign"})

@@ -71,6 +71,7 @@ class KLevel(Streamed):
     k: int = 16
 
     name = "klevel"
+    sources = ("suresh2017",)
     randomness = "private"
     rate = Rate("k", few=2, many=MOST)
     equivariant = frozenset({"scale"})

@@ -59,6 +59,7 @@ class Kashin(Operator):
     iterations: int = 10
 
     name = "kashin"
+    sources = ("lyubarskii2010",)
     randomness = "shared"
     equivariant = frozenset({"scale"})
 

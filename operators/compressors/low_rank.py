@@ -54,6 +54,7 @@ class LowRank(Operator):
     shape: tuple[int, int] | None = None
 
     name = "low_rank"
+    sources = ("vogels2019",)
     randomness = "private"
     equivariant = frozenset({"sign"})
 

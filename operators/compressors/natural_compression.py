@@ -50,6 +50,7 @@ class NaturalCompression(Streamed):
     rounding: Literal["stochastic", "nearest"] = "stochastic"
 
     name = "natural"
+    sources = ("horvath2019natural",)
     width = WIDTH
     equivariant = frozenset({"permutation", "scale", "sign"})
 

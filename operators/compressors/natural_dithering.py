@@ -72,6 +72,7 @@ class NaturalDithering(Streamed):
     norm: Literal["l2", "max"] = "l2"
 
     name = "natural_dithering"
+    sources = ("horvath2019natural",)
     randomness = "private"
     rate = Rate("levels", few=1, many=MOST_LEVELS)
     equivariant = frozenset({"scale", "sign"})

@@ -82,6 +82,7 @@ class OneBitSGD(InRuns):
     shape: tuple[int, int] | None = None
 
     name = "one_bit_sgd"
+    sources = ("seide2014",)
     randomness = "none"
     projects = True
     equivariant = frozenset({"scale", "sign"})

@@ -73,6 +73,7 @@ class QSGD(DeviceOperator, Streamed):
     code: Literal["dense", "sparse", "flag", "fixed"] = "sparse"
 
     name = "qsgd"
+    sources = ("alistarh2017",)
     randomness = "private"
     rate = Rate("levels", few=1, many=elias.MOST_LEVELS)
     equivariant = frozenset({"scale", "sign"})

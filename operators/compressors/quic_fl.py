@@ -76,6 +76,7 @@ class QUICFL(Operator):
     bits_per_coordinate: int = 2
 
     name = "quic_fl"
+    sources = ("benbasat2022",)
     randomness = "shared"
     rate = Rate("bits_per_coordinate", few=1, many=MAX_BITS)
     equivariant = frozenset({"scale"})

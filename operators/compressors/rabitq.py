@@ -57,6 +57,7 @@ class RaBitQ(Operator):
     bits_per_coordinate: int = 1
 
     name = "rabitq"
+    sources = ("gao2024", "gao2025")
     randomness = "shared"
     rate = Rate("bits_per_coordinate", few=1, many=MAX_BITS)
     equivariant = frozenset({"scale"})

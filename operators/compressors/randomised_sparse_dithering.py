@@ -56,6 +56,7 @@ class RandomisedSparseDithering(InRuns):
     omega: float = 1.0
 
     name = "randomised_sparse_dithering"
+    sources = ("albasyoni2020",)
     randomness = "private"
     rate = Rate("omega", few=COARSEST, many=FINEST)
     equivariant = frozenset({"scale", "sign"})

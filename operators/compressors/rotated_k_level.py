@@ -55,6 +55,7 @@ class RotatedKLevel(Operator):
     k: int = 16
 
     name = "rotated_klevel"
+    sources = ("suresh2017",)
     randomness = "shared"
     rate = Rate("k", few=2, many=1 << 16)
     equivariant = frozenset({"scale"})

@@ -41,6 +41,7 @@ class ScaledRandomK(InRuns):
     k: int | None = None
 
     name = "scaled_randomk"
+    sources = ("stich2018",)
     randomness = "shared"
     rate = Rate("fraction", few=2.0**-30, many=1.0)
     projects = True

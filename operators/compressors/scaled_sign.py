@@ -42,6 +42,7 @@ class ScaledSign(DeviceOperator, Streamed):
     """
 
     name = "scaled_sign"
+    sources = ("karimireddy2019",)
     width = 1
     randomness = "none"
     projects = True

@@ -32,6 +32,7 @@ class SignSGD(DeviceOperator, Streamed):
     """
 
     name = "signsgd"
+    sources = ("bernstein2018",)
     width = 1
     randomness = "none"
     equivariant = frozenset({"permutation", "sign"})

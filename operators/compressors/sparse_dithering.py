@@ -142,6 +142,7 @@ class SparseDithering(InRuns):
     nu: float = 0.1
 
     name = "sparse_dithering"
+    sources = ("albasyoni2020",)
     randomness = "none"
     rate = Rate("nu", few=COARSEST, many=FINEST)
     projects = True

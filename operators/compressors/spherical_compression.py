@@ -74,6 +74,7 @@ class SphericalCompression(InRuns):
     block: int = 8
 
     name = "spherical_compression"
+    sources = ("albasyoni2020",)
     randomness = "shared"
     projects = True
     equivariant = frozenset({"scale"})

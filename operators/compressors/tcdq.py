@@ -102,6 +102,7 @@ class TCDQ(DeviceOperator, InPieces):
     knee: float | None = None
 
     name = "tcdq"
+    sources = ("ungerboeck1982", "zamir1992", "duda2013")
     randomness = "shared"
     rate = Rate("omega", few=COARSEST, many=FINEST)
     equivariant = frozenset({"scale"})

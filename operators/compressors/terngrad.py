@@ -57,6 +57,7 @@ class TernGrad(DeviceOperator, Streamed):
     scale: float | None = None
 
     name = "terngrad"
+    sources = ("wen2017",)
     width = Fraction(8, 5)
     randomness = "private"
     equivariant = frozenset({"scale", "sign"})

@@ -78,6 +78,7 @@ class TopK(DeviceOperator, InRuns):
     k: int | None = None
 
     name = "topk"
+    sources = ("aji2017", "stich2018")
     randomness = "none"
     rate = Rate("fraction", few=2.0**-30, many=1.0)
     projects = True

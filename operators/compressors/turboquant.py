@@ -70,6 +70,7 @@ class TurboQuant(Operator):
     form: Form = "prod"
 
     name = "turboquant"
+    sources = ("zandieh2025",)
     randomness = "shared"
     rate = Rate("bits_per_coordinate", few=1, many=MAX_BITS)
     equivariant = frozenset({"scale"})

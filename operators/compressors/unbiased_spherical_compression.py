@@ -43,13 +43,15 @@ class UnbiasedSphericalCompression(InRuns):
     -----
     v_N is uniform on the cap about ``x/|x|``, so its mean is ``m x/|x|``: unbiased with omega = m^-2 - 1 per block, an
     equality for every block of 2 or more coordinates.  The norm is rounded stochastically to binary32, which keeps the
-    mean (to 2^-32 of a spacing).  Bits: as SphericalCompression.
+    mean (to 2^-32 of a spacing).  Bits: as SphericalCompression
+    (Albasyoni et al. 2020).
     """
 
     alpha: float = 0.5
     block: int = 8
 
     name = "unbiased_spherical_compression"
+    sources = ("albasyoni2020",)
     randomness = "shared"
     equivariant = frozenset({"scale"})
 

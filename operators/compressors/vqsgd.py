@@ -116,6 +116,7 @@ class VQSGD(InRuns):
     repeats: int = 1
 
     name = "vqsgd"
+    sources = ("gandikota2019",)
     randomness = "private"
     equivariant = frozenset({"scale", "sign"})
 

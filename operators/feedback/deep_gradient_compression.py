@@ -52,6 +52,7 @@ class DeepGradientCompression(Feedback):
     stage: int = 1
 
     name = "dgc"
+    sources = ("lin2018",)
 
     def __post_init__(self) -> None:
         for fraction in (self.fraction, *self.warm_up):

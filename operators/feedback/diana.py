@@ -42,6 +42,7 @@ class DIANA(Feedback):
     alpha: float | None = None
 
     name = "diana"
+    sources = ("mishchenko2019",)
 
     def __post_init__(self) -> None:
         if self.alpha is not None and not 0 < self.alpha <= 1:

@@ -30,6 +30,7 @@ class EF21(Feedback):
     operator: Operator = field(default_factory=lambda: TopK(fraction=0.01))
 
     name = "ef21"
+    sources = ("richtarik2021",)
 
     def init(self, d: int) -> State:
         """Return the initial state: estimate 0."""

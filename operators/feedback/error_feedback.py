@@ -34,6 +34,7 @@ class ErrorFeedback(Feedback):
     operator: Operator = field(default_factory=ScaledSign)
 
     name = "ef"
+    sources = ("stich2018", "karimireddy2019")
 
     def init(self, d: int) -> State:
         """Return the initial state: residual 0."""

@@ -34,9 +34,12 @@ class Feedback(Fields, ABC):
         The catalogue name ("ef").
     operator : Operator
         Operator that compresses each message.
+    sources : tuple of str
+        Keys in ``bounds/references.bib`` of the works that the docstring names; empty by default.
     """
 
     name: ClassVar[str]
+    sources: ClassVar[tuple[str, ...]] = ()
     operator: Operator
 
     @abstractmethod

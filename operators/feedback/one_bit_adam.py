@@ -54,6 +54,7 @@ class OneBitAdam(Feedback):
     epsilon: float = 1e-8
 
     name = "one_bit_adam"
+    sources = ("tang2021",)
 
     def __post_init__(self) -> None:
         if self.warm_up < 1:

@@ -53,6 +53,7 @@ class PowerSGD(Feedback):
     shape: tuple[int, int] | None = None
 
     name = "powersgd"
+    sources = ("vogels2019",)
 
     def __post_init__(self) -> None:
         LowRank(self.rank, self.shape)

@@ -49,6 +49,7 @@ class SummedPowerSGD(Summed):
     shape: tuple[int, int] | None = None
 
     name = "summed_powersgd"
+    sources = ("vogels2019",)
     coordinatewise = False
 
     def __post_init__(self) -> None:

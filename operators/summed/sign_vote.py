@@ -27,6 +27,7 @@ class SignVote(Summed):
     """
 
     name = "sign_vote"
+    sources = ("bernstein2019",)
 
     def rounds(self, state: State, x: np.ndarray, *, key: Key, m: int, member: bool) -> Rounds:
         """Sum the votes."""

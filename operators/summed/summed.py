@@ -44,11 +44,14 @@ class Summed(Fields, ABC):
     ----------
     name : str
         What it is called.
+    sources : tuple of str
+        Keys in ``bounds/references.bib`` of the works that the docstring names; empty by default.
     coordinatewise : bool
         Whether nothing is remembered from step to step, so that any part of a vector may be cut out.
     """
 
     name: ClassVar[str]
+    sources: ClassVar[tuple[str, ...]] = ()
     coordinatewise: ClassVar[bool] = True
 
     def init(self, d: int) -> State:

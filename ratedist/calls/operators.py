@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bounds.claims import NoClaim, Unbiased
 
 from .. import numbers
-from ..cluster.compressors import claim_text, class_limit, operator_of
+from ..cluster.compressors import alpha_text, claim_text, class_limit, operator_of
 from ..numbers import refusal, whole
 from ..records import Answer, Answered, Table, number_text
 from .call import Call, Command, Route
@@ -92,8 +92,7 @@ class Catalogue(Answered):
         rows = []
         for entry in self.entries:
             bits, limit = ("" if v is None else f"{v / self.d:.4g}" for v in (entry.bits, entry.limit))
-            constant = "" if entry.constant is None else f"{entry.constant:.4g}"
-            rows.append((entry.operator, entry.kind, constant, bits, limit, entry.randomness))
+            rows.append((entry.operator, entry.kind, _constant(entry), bits, limit, entry.randomness))
         outside = [f"{entry.operator}: {entry.origin}" for entry in self.entries if entry.origin != "ratedist"]
         return Answer(
             f"{len(rows)} compressors at d = {number_text(self.d)}.",
@@ -117,6 +116,12 @@ class Catalogue(Answered):
         )
         head = "".join(f"<th style='text-align:left'>{name}</th>" for name in self.entries[0].to_dict())
         return f"<table><tr>{head}</tr>{rows}</table>"
+
+
+def _constant(entry: Entry) -> str:
+    if entry.constant is None:
+        return ""
+    return alpha_text(entry.constant, 4) if entry.kind == "contractive" else f"{entry.constant:.4g}"
 
 
 def operators(*, d: numbers.Number = DIMENSION) -> Catalogue:

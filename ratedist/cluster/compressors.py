@@ -104,7 +104,22 @@ def claim_text(claim: Any) -> str:
         return f"none: {claim.reason}"
     if isinstance(claim, Unbiased):
         return f"unbiased, omega {'=' if claim.tight else '<='} {claim.omega:.6g}"
-    return f"{'surely ' if type(claim).__name__.startswith('Strict') else ''}contractive, alpha <= {claim.alpha:.6g}"
+    surely = "surely " if type(claim).__name__.startswith("Strict") else ""
+    return f"{surely}contractive, alpha <= {alpha_text(claim.alpha, 6)}"
+
+
+def alpha_text(alpha: float, digits: int) -> str:
+    """Return alpha to some significant digits; as "1 - 1e-06" where an alpha below 1 would round to 1.
+
+    Parameters
+    ----------
+    alpha : float
+        Constant of a contraction.
+    digits : int
+        Significant digits.
+    """
+    text = f"{alpha:.{digits}g}"
+    return f"1 - {1 - alpha:.4g}" if text == "1" and alpha < 1 else text
 
 
 def class_limit(claim: Any, d: int) -> float | None:

@@ -138,6 +138,7 @@ MODELS = {  # what no Bound has the name of: a bound whose source it shares
     "tau_star": ("pasgd_runtime", "Theorem 2"),
     "tau_convex": ("pasgd_convex_sharp", ""),
     "tau_curved": ("pasgd_smooth_sharp", ""),
+    "tau_third_order": ("pasgd_third_order", ""),
     "runtime_model": ("pasgd_runtime", "Section 3"),
 }
 
@@ -202,7 +203,7 @@ class Stated:
         from bounds.bibliography import cited
 
         reference = reference_of(self.theorem)
-        return cited([] if reference is None else [reference])
+        return cited([] if reference is None else [(self.theorem, reference)])
 
     def _value_in_latex(self) -> str:
         raise NotImplementedError

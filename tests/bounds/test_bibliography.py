@@ -32,9 +32,17 @@ def test_no_entry_of_the_file_is_lost():
 
 
 def test_what_is_used_twice_is_cited_once_and_the_package_last():
-    text = cited([Reference("wang2018", "Theorem 1"), Reference("wang2018", "Theorem 1"), Reference("ratedist", "own")])
+    published, other = Reference("wang2018", "Theorem 2"), Reference("wang2018", "Theorem 1; constants derived here")
+    text = cited([("first", published), ("second", other), ("third", published), ("own_bound", Reference("ratedist"))])
     assert text.count("@") == 2
     assert text.rindex("@software{ratedist,") > text.index("{wang2018,")
+    assert re.findall(r"note = {(.*)}", text) == ["Theorem 1; Theorem 2", r"own\_bound"]
+
+
+def test_a_work_that_a_place_names_is_cited_too():
+    text = cited([("own", Reference("ratedist", "smooth form of wang2018, Theorem 1, by trial; order of stich2019"))])
+    assert re.findall(r"^@[a-z]+{(\w+)", text, re.M) == ["wang2018", "stich2019", "ratedist"]
+    assert re.findall(r"note = {(.*)}", text) == ["Theorem 1", "own"]
 
 
 def test_an_unknown_key_is_said():

@@ -1,6 +1,7 @@
 """The generated pages show every bound and operator, and every source that the code names is in the bibliography."""
 
 import ast
+import inspect
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ import records
 from markdown_text import escape, number
 
 from bounds import all_bounds
-from operators import all_aggregates, all_feedbacks, all_operators
+from operators import all_aggregates, all_feedbacks, all_operators, all_summed
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("bounds", "operators", "ratedist", "gpu_validation")
@@ -84,6 +85,14 @@ def test_every_work_named_in_a_docstring_is_in_the_bibliography_and_every_entry_
             cited.add(key)
         cited |= set(re.findall(r"\b[a-z]+(?:19|20)\d\d\b", text)) & set(citations.bibliography())
     assert set(citations.bibliography()) - {OWN} == cited
+
+
+def test_sources_of_a_method_are_the_works_that_its_docstring_names():
+    for family in (all_operators(), all_feedbacks(), all_aggregates(), all_summed()):
+        for name, cls in family.items():
+            text = f"{inspect.getmodule(cls).__doc__}\n{cls.__doc__}"
+            works = citations.WORK.finditer(text)
+            assert set(cls.sources) == {citations.key_of(m["first"], m["year"], "operators") for m in works}, name
 
 
 def test_arxiv_number_in_a_docstring_is_that_of_the_work_before_it():

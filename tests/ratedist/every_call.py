@@ -210,7 +210,7 @@ def question(name: str, seed: int) -> dict[str, Any]:
     if draw.random() < 0.9:
         asked = _consistent(name, asked, draw)
     if name == "cite":
-        asked = {"theorems": draw.sample([*all_bounds(), "tau_star", "tau_convex", "tau_curved"], draw.randint(1, 3))}
+        asked = {"names": draw.sample([*all_bounds(), "tau_star", "tau_convex", "tau_curved"], draw.randint(1, 3))}
     return asked
 
 

@@ -20,6 +20,22 @@ def test_the_catalogue_holds_every_operator():
     assert "<table>" in found._repr_html_()
 
 
+@pytest.mark.parametrize(
+    ("d", "shown", "claimed"),
+    [
+        (1e3, " 0.999 ", "0.999"),
+        (1e6, " 1 - 1e-06 ", "0.999999"),
+        (3e9, " 1 - 3.333e-10 ", "1 - 3.333e-10"),
+    ],
+)
+def test_a_contraction_is_shown_below_one(d, shown, claimed):
+    found = rd.operators(d=d)
+    (line,) = (line for line in found.answer().text().splitlines() if "scaled_sign " in line)
+    assert shown in line
+    (entry,) = (entry for entry in found.entries if entry.operator == "scaled_sign")
+    assert entry.claim == f"surely contractive, alpha <= {claimed}"
+
+
 def test_an_operator_that_cannot_have_so_many_coordinates_says_so():
     found = {entry.operator.partition(":")[0]: entry for entry in rd.operators(d=1e12).entries}
     assert list(found) == list(all_operators())
