@@ -73,7 +73,7 @@ def module_section(name: str, title: str = "", only: tuple[str, ...] = ()) -> st
         if has_page(value):
             place = f"class-{name}.{member}"
             link = f'<span id="{name}.{member}"></span>[`{member}`](/reference/entries/{place}.md)'
-            rows.append([link, escape(first_sentence(value))])
+            rows.append([link, re.sub(r"(?<!\\)\|", r"\\|", escape(first_sentence(value)))])
         else:
             lines += [f".. {'autoexception' if is_exception(value) else 'autofunction'}:: {name}.{member}", ""]
     heading = f"## {title or f'`{name}`'}\n\n"
