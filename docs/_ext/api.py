@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
+from enum import Enum
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -85,6 +86,7 @@ def class_page(name: str) -> str:
     value = _named(name)
     lines = [f".. autoclass:: {name}", "   :members:"]
     lines += ["   :show-inheritance:"] if value.__bases__ != (object,) else []
+    lines += ["   :undoc-members:"] if issubclass(value, Enum) else []  # the values of an enumeration
     module = name.rpartition(".")[0]
     package = name.partition(".")[0]
     where = f"Of the module `{module}`. [All names of {package}](/reference/api/{package}.md)"
