@@ -20,7 +20,14 @@ from .. import numbers
 from ..cluster.cluster import Cluster, checked_cluster
 from ..numbers import read, real
 from ..plans.problem import Curvature, Uncertain, between, read_constants, rho_of, uncertain_statement
-from ..plans.tau_result import ONE_WORKER, TauResult, curved_statement, published_statement, third_order_statement
+from ..plans.tau_result import (
+    ONE_WORKER,
+    TauResult,
+    curved_statement,
+    late_round,
+    published_statement,
+    third_order_statement,
+)
 from ..records import Statement
 from .arguments import Control
 from .call import Call, Command, Route
@@ -137,7 +144,7 @@ def tau_star(
     def state() -> Statement:
         assert best.integer is not None
         again = partial(tau_star, cluster=cluster)
-        waiting = None if sharp is None or _late(cluster, sharp, given) else sharp
+        waiting = None if sharp is None or late_round(cluster, sharp, given) else sharp
         statement = published_statement(cluster, given, delay_s, best, waiting, again)
         statement = replace(statement, assumed=(*statement.assumed, *parameters_not_said(d)))
         if third_order:
@@ -150,7 +157,7 @@ def tau_star(
             statement = curved_statement(statement, rho, best.integer, waiting, again)
         if best.capped is not None and cluster.workers == 1:
             statement = replace(statement, advice=ONE_WORKER)
-        elif best.capped is not None and (late := _late(cluster, best.capped, given)):
+        elif best.capped is not None and (late := late_round(cluster, best.capped, given)):
             statement = replace(statement, advice=late)
         if not uncertain:
             return statement
@@ -185,16 +192,6 @@ def _third_order(hessian_lipschitz: Any, kurtosis: Any) -> dict[str, str]:
         "hessian_lipschitz": _scalar("hessian_lipschitz", hessian_lipschitz),
         "kurtosis": _scalar("kurtosis", 3 if kurtosis is None else kurtosis),
     }
-
-
-def _late(cluster: Cluster, tau: int, given: Mapping[str, str]) -> str:
-    """Return the sentence that no round of so many steps ends in the budget; empty if one does."""
-    round_s = Fraction(cluster.step_seconds_value(tau, real("bits", given["bits"]))[0]) * tau
-    time_s = Fraction(given["time_s"])
-    if count_rounds(time_s, round_s) >= 1:
-        return ""
-    late = f"{float(round_s):.6g} s, longer than the budget of {float(time_s):g} s"
-    return f"A round of {tau} steps and its averaging takes {late}: give more time, or average more often"
 
 
 def _best(

@@ -386,6 +386,11 @@ class Cluster:
         """The names of the arguments that the caller stated."""
         return frozenset(self.__dict__["_stated"])
 
+    @property
+    def assumes_compute(self) -> bool:
+        """Whether several workers have step times of a law that the caller did not state."""
+        return self.workers > 1 and isinstance(self.compute, str) and "compute" not in self.stated
+
     def with_parts(self, **changes: Any) -> Cluster:
         """Return the cluster with other parts; what was not stated stays assumed.
 
@@ -407,7 +412,7 @@ class Cluster:
         if isinstance(self.compute, str):
             words["step_s"] = f"steps of {self.step_s:g} s"
         if self.workers > 1:
-            if isinstance(self.compute, str):
+            if self.assumes_compute:
                 words["compute"] = f"{self.compute} step times"
             if self.nodes is None:
                 words["topology"] = f"{self.topology} topology"

@@ -481,8 +481,7 @@ def plan_of_pilot(
         For a pilot without falls and bends, and an operator that was not tried.
     """
     predictor = pilot.predictor(cluster)
-    equal = cluster.with_parts(compute="constant")
-    assumes_steps = cluster.workers > 1 and "compute" not in cluster.stated and isinstance(cluster.compute, str)
+    equal_steps = cluster.with_parts(compute="constant") if cluster.assumes_compute else None
     names = [trial.operator for trial in pilot.operators] if operators is None else list(operators)
     tried = {sent.operator: sent for sent in map(pilot.sent, names) if sent.operator != "identity"}
     looked, ways = list(rhythms(longest=pilot.taus[-1], d=pilot.d, workers=cluster.workers)), ways_of(exchange, cluster)
@@ -520,7 +519,7 @@ def plan_of_pilot(
         recorded=pilot.recorded,
         local_steps=pilot.local_steps(cluster),
         assumed=predictor.not_said,
-        equal_steps=partial(_best_of_pilot, pilot, equal, operators, exchange) if assumes_steps else None,
+        equal_steps=partial(_best_of_pilot, pilot, equal_steps, operators, exchange) if equal_steps else None,
     )
 
 

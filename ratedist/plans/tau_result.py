@@ -61,6 +61,28 @@ def _steps_text(steps: int) -> str:
 ONE_WORKER = "One worker has nobody to average with: tau changes nothing"
 
 
+def late_round(cluster: Cluster, steps: int, given: Mapping[str, Any]) -> str:
+    """Return the sentence that no round of so many steps ends in the budget; empty if one does.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Workers and links.
+    steps : int
+        Local steps of a round.
+    given : mapping of str to Any
+        With the length of a message and the budget.
+    """
+    round_s = Fraction(cluster.step_seconds_value(steps, real("bits", given["bits"]))[0]) * steps
+    time_s = Fraction(given["time_s"])
+    if count_rounds(time_s, round_s) >= 1:
+        return ""
+    late = f"{float(round_s):.6g} s, longer than the budget of {float(time_s):g} s"
+    return (
+        f"A round of {number_text(steps)} steps and its averaging takes {late}: give more time, or average more often"
+    )
+
+
 class TauResult(Quantity):
     """The number of local steps to use, as a float, with the values around it.
 
@@ -149,8 +171,8 @@ class TauResult(Quantity):
         evidence = {**shown.evidence}
         if self.certified and steps not in (None, self.tau):
             why = "the learning rate allows no more" if steps == self.cap else "waiting for stragglers is counted"
-            published = f"{number_text(self.tau)} exactly, for steps of equal length and any learning rate"
-            evidence["interval"] = f"{self.theorem} gives {published}; the answer is {number_text(steps)} because {why}"
+            published = f"{self.theorem} gives {number_text(self.tau)} exactly, for steps of equal length"
+            evidence["interval"] = f"{published}; the answer is {number_text(steps)} because {why}"
         return replace(shown, facts=facts, evidence=evidence, follow_up=self._follow_up(), command=command)
 
     @property
@@ -171,22 +193,13 @@ class TauResult(Quantity):
             return f"Not decided: between {ends} local steps (optimizer steps), because {why}."
         if steps is None:
             return f"No number of steps: eta L > 1 is outside Theorem 1; lower eta from {given['eta']}."
-        if late := self._late(steps):
-            return late
+        if late := late_round(cluster, steps, given):
+            return f"{late}."
         counted = "not counted" if self.third_order else "counted"
         waiting = f"; waiting for stragglers is {counted}" if cluster.is_random else ""
         if steps == 1:
             return f"Average after every step of the optimizer{waiting}."
         return f"Average every {_steps_text(steps)} (optimizer steps){waiting}."
-
-    def _late(self, steps: int) -> str:
-        """Return the sentence that no round of so many steps ends in the budget; empty if one does."""
-        given = self.statement.at
-        round_s = steps * given["cluster"].step_seconds_value(steps, real("bits", given["bits"]))[0]
-        time_s = Fraction(given["time_s"])
-        if count_rounds(time_s, Fraction(round_s)) >= 1:
-            return ""
-        return f"No round of {steps} steps ends in {float(time_s):g} s: it takes {round_s:.4g} s; give more time."
 
     def _without_stragglers(self) -> str:
         """Return what would be best if every step took its mean time."""
@@ -196,7 +209,9 @@ class TauResult(Quantity):
 
     def _flat(self, steps: int | None) -> str:
         """Return how far from the best the bound is hardly greater."""
-        if steps is None or self.straggling is None or not self.certified or self._late(steps):
+        if steps is None or self.straggling is None or not self.certified:
+            return ""
+        if late_round(self.statement.at["cluster"], steps, self.statement.at):
             return ""
         least, most = self.straggling.near(steps, FLAT)
         others = " and at ".join(number_text(n) for n in (least, most) if n != steps)

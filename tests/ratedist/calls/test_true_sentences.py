@@ -80,8 +80,20 @@ def test_the_advised_period_fits_or_is_said_not_to(time_s, curvature):
         rd.error_bound(**PROBLEM, tau=best.safe, time_s=time_s, cluster=CLUSTER, bits=0, curvature=curvature)
     except ValueError:
         assert "longer than the budget" in best.statement.advice
+        assert best.recommended != best.safe or "longer than the budget" in best.verdict
     else:
         assert best.statement.advice.startswith("Average every")
+
+
+@pytest.mark.parametrize(("eta", "why"), [(0.01, "waiting for stragglers is counted"), (0.5, "allows no more")])
+def test_the_interval_names_both_numbers_of_steps_where_they_differ(eta, why):
+    """The number itself is that of Theorem 2, for steps of equal length and without the cap of the learning rate."""
+    cluster = rd.Cluster(workers=16, step_s=0.08, compute="exponential" if eta < 0.1 else "constant")
+    best = rd.tau_star(L=1, sigma2=1e-4 if eta == 0.5 else 1, gap=1, eta=eta, time_s=600, cluster=cluster, bits=8e8)
+    assert best.recommended != best.tau
+    interval = best.answer().evidence["interval"]
+    assert f"gives {best.tau} exactly, for steps of equal length; the answer is {best.recommended} because" in interval
+    assert why in interval
 
 
 POWERS = [2**k for k in range(7)]  # the next is outside the condition
