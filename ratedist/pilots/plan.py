@@ -16,6 +16,7 @@ from ..plans.choosing import Way, ways_of
 from ..plans.problem import RESCALING
 from ..plans.ranking import Ranked, exchange_note, exchange_text, operator_text, turns, way_text
 from ..plans.run import FASTER, Change, Limits, Rhythm, rhythms, scaled
+from ..plans.script import script_line
 from ..records import Answer, Table, plain
 from .pilot import Pilot, cost_text
 from .prediction import HIDDEN, UNTRIED, Forecast, Prediction, Predictor, Sent, rhythm_fields
@@ -223,6 +224,7 @@ class PilotPlan(Ranked[PilotChoice]):
         facts = {
             "time": f"{best.ratio:.3g} times that of synchronous training ({self._percent()} %: {ends})",
             "not decided": self._undecided(),
+            "surest": self._surest(),
             "proved": self._worst_case_short(),
             "changes with": self.turn_text(),
             "equal steps": self._equal_steps(),
@@ -247,8 +249,22 @@ class PilotPlan(Ranked[PilotChoice]):
             tables=(self._table(),),
             left_out=self.prediction.left_out,
             assumed=self.assumed,
+            follow_up="in your script",
+            code=self.script_line(best),
             evidence=evidence,
         )
+
+    def script_line(self, choice: PilotChoice) -> str:
+        """Return the Python call that averages as a choice says, such as ``PeriodicAveraging(model, optimizer, ...)``.
+
+        Parameters
+        ----------
+        choice : PilotChoice
+            One of ``ranking``.
+        """
+        node = self.cluster.gpus_per_node or 1
+        way, is_fed_back = choice.exchange, choice.fed_back
+        return script_line(choice.operator, way, choice.rhythm, fed_back=is_fed_back, workers_per_node=node)
 
     def _undecided(self) -> str:
         if not self.alike:
@@ -258,6 +274,14 @@ class PilotPlan(Ranked[PilotChoice]):
         choices = sum(choice.feasible for choice in self.ranking) - 1
         compressors = f", {len(others)} of {of} compressors among them" if of else ""
         return f"{len(self.alike)} of {choices} others may be as fast{compressors}"
+
+    def _surest(self) -> str:
+        """Return the choice with the least upper end, where it is another one."""
+        if self.surest == self.best:
+            return ""
+        low, high = self.surest.ratio_ends
+        name = f"{self.surest.name}{_every_step(self.surest)}"
+        return f"{name}: {self.surest.ratio:.3g} ({low:.3g} to {high:.3g})"
 
     def _equal_steps(self) -> str:
         """Return what is best if all steps take equally long, where the law of step times was assumed."""
@@ -296,10 +320,9 @@ class PilotPlan(Ranked[PilotChoice]):
             rows.append((name, exchange_text(choice.exchange), str(choice.tau), _overlap(choice), *numbers))
         columns = ("compressor", "exchange", "tau", "overlap", "time", f"{self._percent()} % interval")
         time = "time: to the same loss, over that of uncompressed training that averages every step"
-        surest = f"surest, with the least upper end: {self.surest.name}"
         fed_back = any(choice.fed_back and choice.ratio < self.best.ratio for choice in shown)
         reason = "the choice counts error feedback by its upper end" if fed_back else ""
-        note = "; ".join(filter(None, (time, surest, reason, exchange_note(choice.exchange for choice in shown))))
+        note = "; ".join(filter(None, (time, reason, exchange_note(choice.exchange for choice in shown))))
         return Table(columns, tuple(rows), left=frozenset({"exchange", "overlap"}), note=note)
 
     def _percent(self) -> int:

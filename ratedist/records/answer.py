@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 WIDTH, LEAST_WIDTH = 80, 40
-MOST_LINES = 12  # beside the tables
+MOST_LINES = 12  # beside tables and code
 LABEL = 14  # characters of a label
 SHORTEST_NAME, LEAST_WORDS = 8, 20  # characters of a table's first and of a wrapped last column
 INDENT = "  "
@@ -103,6 +103,8 @@ class Answer:
         What to do next, in words.
     command : str, optional
         The command that does it; what is printed can be pasted into a shell.
+    code : str, optional
+        The Python expression that does it, in place of a command; it may be broken at any space.
     evidence : mapping of str to str or sequence of str, optional
         Theorem, hypotheses, status and source; only ``explain`` prints them.
     """
@@ -114,13 +116,14 @@ class Answer:
     assumed: tuple[str, ...] = ()
     follow_up: str = ""
     command: str = ""
+    code: str = ""
     evidence: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return self.text()
 
     def text(self, width: int | None = None) -> str:
-        """Return the answer: at most 12 lines beside the tables.
+        """Return the answer: at most 12 lines beside tables and code.
 
         Parameters
         ----------
@@ -156,6 +159,7 @@ class Answer:
             "assumed": list(self.assumed),
             "follow_up": self.follow_up,
             "command": self.command,
+            "code": self.code,
             "evidence": evidence,
         }
 
@@ -163,7 +167,9 @@ class Answer:
         head = _wrapped(self.verdict, width)
         foot = _wrapped(self.left_out and f"not modelled: {self.left_out}", width, "", INDENT)
         foot += _wrapped(self.assumed and f"assumed: {', '.join(self.assumed)}", width, "", INDENT)
-        foot += self._next(width)
+        after = self._next(width)
+        if not self.code:
+            foot, after = foot + after, []
         facts = {label: text for label, text in self.facts.items() if text}
         size = max((len(label) for label in facts), default=0)
         body: list[str] = []
@@ -173,16 +179,18 @@ class Answer:
             if most is None or len(head) + len(body) + len(lines) + len(foot) <= most:
                 body += lines
         tables = [line for table in self.tables for line in ("", *table.lines(width))]
-        return [*head, *body, *tables, *([""] if tables and foot else []), *foot]
+        return [*head, *body, *tables, *([""] if tables and foot + after else []), *foot, *after]
 
     def _next(self, width: int) -> list[str]:
-        """Return what to do next; a command that does not fit beside the words has lines of its own."""
-        if not self.command:
+        """Return what to do next; a command or code that does not fit beside the words has lines of its own."""
+        done = self.command or self.code
+        if not done:
             return _wrapped(self.follow_up and f"-> {self.follow_up}", width, "", "   ")
         words = f"-> {self.follow_up}: " if self.follow_up else "-> "
-        if len(words) + len(self.command) <= width:
-            return [words + self.command]
-        return [*_wrapped(words.rstrip(), width, "", "   "), *_command_lines(self.command, width)]
+        if len(words) + len(done) <= width:
+            return [words + done]
+        lines = _command_lines(done, width) if self.command else _wrapped(done, width, "   ", "     ")
+        return [*_wrapped(words.rstrip(), width, "", "   "), *lines]
 
 
 def _command_lines(command: str, width: int) -> list[str]:

@@ -1,0 +1,59 @@
+"""The line of a training script that runs a choice of a plan."""
+
+from __future__ import annotations
+
+from .run import Rhythm
+
+MERGE = "corrected"  # adds the steps in flight to the new common model, as predictions assume
+
+
+def script_line(
+    operator: str, exchange: str, rhythm: Rhythm, *, fed_back: bool = False, workers_per_node: int = 1
+) -> str:
+    """Return the Python call that averages as a choice says.
+
+    Parameters
+    ----------
+    operator : str
+        The specification of what workers send; "identity" or "binary32" without compression.
+    exchange : str
+        "sum", "gather", "two_shot", "node_gather" or "node_two_shot".
+    rhythm : Rhythm
+        When the workers average.
+    fed_back : bool, optional
+        Whether messages carry error feedback.
+    workers_per_node : int, optional
+        Workers that sum exactly, where ``exchange`` begins with "node_".
+
+    Notes
+    -----
+    Training that averages every step and waits is that of DistributedDataParallel, so that an adaptive optimizer gets
+    the mean gradient; all else is PeriodicAveraging.  ``model``, ``optimizer`` and ``ddp_model`` are the caller's.
+    Casts, which are summed on the way, take the two shots that compute the same.
+    """
+    arguments: list[str] = []
+    is_dense = operator in ("identity", "binary32")
+    if not is_dense:
+        if exchange in ("sum", "two_shot", "node_two_shot"):
+            arguments.append('exchange="two_shot"')
+        if exchange.startswith("node_"):
+            arguments.append(f"ranks_per_node={workers_per_node}")
+    if rhythm.tau == 1 and not rhythm.in_flight:
+        if is_dense:
+            return "DistributedDataParallel(model)"
+        feedback = ["feedback=ErrorFeedback"] * fed_back
+        return f"register({', '.join(['ddp_model', _quoted(operator), *feedback, *arguments])})"
+    head = ["model", "optimizer", f"schedule={rhythm.tau}"]
+    if not is_dense:
+        parsed = f"parse({_quoted(operator)})"
+        head.append(f"operator=ErrorFeedback({parsed})" if fed_back else f"operator={parsed}")
+    if rhythm.in_flight:
+        arguments += [f'overlap="{MERGE}"', f"delay={rhythm.in_flight}"]
+    if rhythm.parts > 1:
+        arguments.append(f"fragments={rhythm.parts}")
+    return f"PeriodicAveraging({', '.join((*head, *arguments))})"
+
+
+def _quoted(operator: str) -> str:
+    """Return a specification in double quotes."""
+    return f'"{operator}"'

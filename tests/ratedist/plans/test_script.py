@@ -1,0 +1,103 @@
+"""The line of a script that a plan prints: it runs, and it does what the choice says."""
+
+import inspect
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+import ratedist as rd
+from gpu_validation import PeriodicAveraging
+from operators import ErrorFeedback, parse
+from operators.ddp import register
+from ratedist.plans.run import Rhythm
+from ratedist.plans.script import script_line
+
+NODES = {"nodes": 4, "inside": "nvlink4,3e-6", "between": "ethernet_1g,2e-5"}
+
+
+def choices(**cluster):
+    plan = rd.plan(pilot="resnet20", cluster=rd.Cluster(workers=16, step_s=0.02, **cluster))
+    return plan, [choice for choice in plan.ranking if choice.feasible]
+
+
+@pytest.mark.parametrize(
+    ("operator", "exchange", "rhythm", "more", "line"),
+    [
+        ("binary32", "sum", Rhythm(), {}, "DistributedDataParallel(model)"),
+        ("binary32", "sum", Rhythm(buckets=7), {}, "DistributedDataParallel(model)"),
+        ("binary32", "sum", Rhythm(8), {}, "PeriodicAveraging(model, optimizer, schedule=8)"),
+        ("qsgd:16", "gather", Rhythm(), {}, 'register(ddp_model, "qsgd:16")'),
+        (
+            "topk:0.01",
+            "two_shot",
+            Rhythm(),
+            {"fed_back": True},
+            'register(ddp_model, "topk:0.01", feedback=ErrorFeedback, exchange="two_shot")',
+        ),
+        (
+            "scaled_sign",
+            "node_gather",
+            Rhythm(4),
+            {"fed_back": True, "workers_per_node": 8},
+            'PeriodicAveraging(model, optimizer, schedule=4, operator=ErrorFeedback(parse("scaled_sign")), '
+            "ranks_per_node=8)",
+        ),
+        (
+            "qsgd:16",
+            "node_two_shot",
+            Rhythm(8, 2, 2),
+            {"workers_per_node": 2},
+            'PeriodicAveraging(model, optimizer, schedule=8, operator=parse("qsgd:16"), exchange="two_shot", '
+            'ranks_per_node=2, overlap="corrected", delay=2, fragments=2)',
+        ),
+    ],
+)
+def test_the_line_says_operator_exchange_and_rhythm(operator, exchange, rhythm, more, line):
+    assert script_line(operator, exchange, rhythm, **more) == line
+
+
+def test_a_plan_prints_the_line_of_its_first_choice_and_its_record_has_it():
+    plan, _ = choices(bandwidth_bit_per_s=1e9)
+    answer = plan.answer()
+    assert answer.to_dict()["code"] == answer.code == plan.script_line(plan.best)
+    assert str(plan).endswith(answer.code) or answer.code.replace(" ", "") in "".join(str(plan).split())
+
+
+def test_nodes_have_as_many_ranks_as_the_cluster_says():
+    plan, found = choices(**NODES)
+    lines = [plan.script_line(choice) for choice in found if choice.exchange.startswith("node_")]
+    assert lines
+    assert all("ranks_per_node=4" in line for line in lines)
+
+
+@pytest.mark.parametrize("cluster", [{"bandwidth_bit_per_s": 1e9}, NODES], ids=["flat", "nodes"])
+def test_every_line_of_a_plan_runs(cluster, tmp_path):
+    """Lines for nodes of several ranks are only bound to the signature: one process cannot fill a node."""
+    plan, found = choices(**cluster)
+    dist.init_process_group("gloo", rank=0, world_size=1, store=dist.FileStore(str(tmp_path / "store"), 1))
+    try:
+        for line in sorted({plan.script_line(choice) for choice in found}):
+            model = torch.nn.Linear(8, 4)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            alone = "ranks_per_node" not in line
+            names = {
+                "model": model,
+                "optimizer": optimizer,
+                "parse": parse,
+                "ErrorFeedback": ErrorFeedback,
+                "DistributedDataParallel": DistributedDataParallel,
+                "ddp_model": DistributedDataParallel(model) if line.startswith("register") else None,
+                "register": register if alone else bound(register),
+                "PeriodicAveraging": PeriodicAveraging if alone else bound(PeriodicAveraging),
+            }
+            made = eval(line, names)
+            if isinstance(made, PeriodicAveraging):
+                assert made.tau == int(line.partition("schedule=")[2].partition(",")[0].rstrip(")"))
+    finally:
+        dist.destroy_process_group()
+
+
+def bound(call):
+    return lambda *given, **named: inspect.signature(call).bind(*given, **named)
