@@ -63,7 +63,7 @@ FIRST = (  # long ones, and those whose ranks are forks of this process: begun b
     "tests/docs/test_site.py",
     *("tests/gpu_validation/studies/test_on_engine.py", "tests/gpu_validation/local_sgd/test_survival.py"),
     *("tests/journeys/test_journeys.py", "tests/compatibility/test_elastic_restart.py"),
-    *("tests/gpu_validation/test_killed_ranks.py", "tests/gpu_validation/studies/overlap/test_study.py"),
+    *("tests/gpu_validation/test_killed_ranks.py", "tests/gpu_validation/studies/test_overlap.py"),
     *("tests/bounds/pep/test_different_data.py", "tests/operators/laws/test_every_operator.py"),
     *("tests/test_framework_scripts.py", "tests/test_public_scripts.py", "tests/docs/test_notebooks.py"),
     *("tests/test_ten_minute_guide.py", "tests/test_training_guides.py", "tests/test_readme.py"),

@@ -67,7 +67,7 @@ NIGHTLY = {
     "tests/gpu_validation/studies/test_on_engine.py::test_the_command_runs_on_dask": "",
     "tests/gpu_validation/studies/test_on_engine.py::test_a_killed_process_loses_one_unit_at_most": "",  # accidents
     "tests/gpu_validation/adapters/test_flower.py::test_both_ends_with_flowers_own_messages": "",  # test_model_updates
-    "tests/gpu_validation/studies/overlap/test_study.py::test_the_tiny_study_is_whole": "",  # the record, judged anew
+    "tests/gpu_validation/studies/test_overlap.py::test_the_tiny_study_is_whole": "",  # the record, judged anew
     "tests/gpu_validation/test_killed_ranks.py::test_at_ten_moments_of_either_shot": r"Hook-0|Mean-1|MeanOfSums-1",
     "tests/test_public_scripts.py::test_a_patched_script_gives_the_bits_of_a_loop_by_hand": r"ddp_tut|gpt-comp",
     "tests/test_public_scripts.py::test_a_script_runs_without_a_patch": r"ddp_tutorial",

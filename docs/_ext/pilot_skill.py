@@ -9,7 +9,7 @@ import numpy as np
 from markdown_text import table
 from reproduced import script
 
-from gpu_validation.studies.prediction.analysis import CHEAP, GUESS, RULES, TRIED, Cell, by_place, cells
+from gpu_validation.studies.prediction import CHEAP, GUESS, RULES, TRIED, Cell, by_place, cells
 
 STUDIES = ("prediction", "prediction-anew")
 

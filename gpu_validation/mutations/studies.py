@@ -27,8 +27,7 @@ from ..studies.record_file import StaleResultsError, described, stored
 from ..studies.smoke import PRESET as SMOKE
 from ..studies.straggler import PRESET as STRAGGLER
 from ..studies.straggler import STEP_S, Drawn
-from ..studies.tau_star.best_period import best_rows, measure_around
-from ..studies.tau_star.problems import Best
+from ..studies.tau_star import Best, best_rows, measure_around
 from ..verdicts.verdict import Comparison, Verdict
 from ..verdicts.wire import wire_rows
 from .bench import Bench

@@ -35,9 +35,7 @@ from ..verdicts.verdict import Comparison
 from ..workloads import Cifar, ResNet20, ResNet50, SyntheticImages, Vgg16
 from ..workloads.data import Source
 from ..workloads.network import Network
-from .adacomm.analysis import end_rows, groups, ratio_rows
-from .adacomm.figures import Setting, figures
-from .adacomm.problems import CONSTANT, DECAYED, Compare
+from .adacomm import CONSTANT, DECAYED, Compare, Setting, end_rows, figures, groups, ratio_rows
 from .required import Required
 from .study import Figure, Study
 from .unit import Unit, of_kind, read_unit

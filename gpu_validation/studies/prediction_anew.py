@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .prediction.problems import HELD_OUT_LATER, PROBLEMS
-from .prediction.problems import KINDS as KINDS
-from .prediction.study import PredictionStudy
+from .prediction import PredictionStudy
+from .prediction_problems import HELD_OUT_LATER, PROBLEMS
+from .prediction_problems import KINDS as KINDS
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pilot_skill
 import pytest
 import reproduced
 
-from gpu_validation.studies.prediction.analysis import CHEAP, FORMULAS, GUESS, SYNCHRONOUS, TRIED
+from gpu_validation.studies.prediction import CHEAP, FORMULAS, GUESS, SYNCHRONOUS, TRIED
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()

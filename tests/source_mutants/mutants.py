@@ -97,7 +97,7 @@ MUTANTS = tuple(
             "for r in range(self.size)) * sent.nbytes",
             "for r in range(1, self.size)) * sent.nbytes",
         ),
-        ("gpu_validation/studies/auto_tau/analysis.py", 'rule["lost"] / rule["fresh"]', 'rule["fresh"] / rule["lost"]'),
+        ("gpu_validation/studies/auto_tau.py", 'rule["lost"] / rule["fresh"]', 'rule["fresh"] / rule["lost"]'),
         (
             "gpu_validation/verdicts/intervals.py",
             "betaincinv(hits, trials - hits + 1,",
@@ -113,7 +113,7 @@ MUTANTS = tuple(
         ("gpu_validation/verdicts/iteration_time.py", '(record).value / record["tau"]', "(record).value"),
         ("gpu_validation/timing/families.py", "math.log(x.mean()) - float", "math.log(x.mean()) + float"),
         (
-            "gpu_validation/studies/overlap/study.py",
+            "gpu_validation/studies/overlap.py",
             "seconds[-1] > patience * best_s",
             "seconds[-1] < patience * best_s",
         ),

@@ -271,7 +271,7 @@ NOT_COUNTED = {  # a budget over a period that is no count of whole rounds, with
     "bounds/theorems/seconds.py time_s / (step_s + delay_s / tau)": WALD,
     "bounds/theorems/seconds.py time_s / (step_s + sp.Max(0, delay_s - in_flight * step_s) / tau)": WALD,
     "gpu_validation/measurement/training.py run.budget_s / run.step.mean_s": "how many random step times are drawn",
-    "gpu_validation/studies/overlap/quadratics.py budget_s(ratio) / length_s": "rounds to compute, rounded up",
+    "gpu_validation/studies/overlap_problems.py budget_s(ratio) / length_s": "rounds to compute, rounded up",
 }
 
 

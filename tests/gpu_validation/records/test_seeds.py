@@ -9,7 +9,7 @@ from gpu_validation.records import seeds
 from gpu_validation.records.exit_status import MEASUREMENTS, REPORT
 from gpu_validation.records.storage import read_lines
 from gpu_validation.studies import Preset, all_presets
-from gpu_validation.studies.byzantine.study import PRESET as BYZANTINE
+from gpu_validation.studies.byzantine import PRESET as BYZANTINE
 from gpu_validation.studies.carry_out import carry_out
 from gpu_validation.studies.grid.study import typed
 from gpu_validation.studies.gtopk import PRESET as GTOPK

@@ -10,11 +10,11 @@ from bounds.dynamics import additive, multiplicative
 from bounds.symbols import tau
 from gpu_validation.records.compression import Compression, Declared
 from gpu_validation.records.sample import Sample
+from gpu_validation.studies import tau_star
 from gpu_validation.studies.grid import seconds
 from gpu_validation.studies.grid.analysis import compare
 from gpu_validation.studies.grid.records import Curve, Timing, Traffic, Training
-from gpu_validation.studies.tau_star import best_period
-from gpu_validation.studies.tau_star.best_period import best_rows, exact_value_at_workers
+from gpu_validation.studies.tau_star import best_rows, exact_value_at_workers
 from gpu_validation.workloads import MultiplicativeQuadratic, Quadratic
 
 M, N, BUDGET = 4, 64, 1e-4
@@ -241,14 +241,14 @@ def test_processes_that_differ_from_virtual_workers_are_violated(run):
 def around(claimed, seed=0):
     """What 32 seeds scatter around the exact law of the problem where tau* is the best tau."""
     rng = np.random.default_rng(seed)
-    exact = {period: exact_value_at_workers(period) for period in best_period.AROUND}
+    exact = {period: exact_value_at_workers(period) for period in tau_star.AROUND}
     values = {str(period): (mean + 0.4 * rng.standard_normal(32)).tolist() for period, mean in exact.items()}
     return [{"claimed": claimed, "values": values, "variances": dict.fromkeys(values, 0.16)}]
 
 
 def test_tau_star_is_the_best_whole_number_of_the_exact_law():
     values = {period: exact_value_at_workers(period) for period in range(1, 17)}
-    assert min(values, key=values.get) == best_period.claimed() == 4
+    assert min(values, key=values.get) == tau_star.claimed() == 4
 
 
 def test_a_tau_star_that_is_double_or_half_is_violated():

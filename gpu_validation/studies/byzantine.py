@@ -1,0 +1,529 @@
+"""Majority vote under faulty workers: the chance of a wrong vote, training through attacks, and election coding."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations, islice
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from operators import Aggregate, CoordinateMedian, ElectionCoding, Key, MajorityVote, Mean, Message, TrimmedMean
+from operators.aggregate.election_coding import MINIMAL, minimal_allocation, tolerates
+from operators.random import bits32, normal, uniform
+
+from ..measurement.shared_model import shared_steps
+from ..records.storage import Record
+from ..reporting.plotting import LINES, MARKS, PALETTE, canvas
+from ..verdicts.comparisons import exact_row, out_of_scope, share_row, unjudged_row
+from ..verdicts.verdict import Comparison
+from ..workloads import LogisticRegression
+from ..workloads.digits import DIGITS
+from .study import Figure, Study
+from .unit import Unit, of_kind, read_unit
+
+# -- attacks ---------------------------------------------------------------------------------------------------------
+
+
+class Attack(ABC):
+    """Subclasses are frozen, final dataclasses.
+
+    Attributes
+    ----------
+    name : str
+        Used in records.
+    colludes : bool
+        Whether the faulty worker knows more than its own gradient; the bounds for independent faults then do not apply.
+    """
+
+    name: ClassVar[str]
+    colludes: ClassVar[bool] = False
+
+    @abstractmethod
+    def corrupt(self, own: np.ndarray, *, truth: np.ndarray, key: Key) -> np.ndarray:
+        """Return what is sent, shape (d,), float32.
+
+        Parameters
+        ----------
+        own : ndarray
+            The gradient that an honest worker would send.
+        truth : ndarray
+            The mean over honest workers, or the exact gradient where it is known; only colluders look at it.
+        key : Key
+            Of this worker and step.
+        """
+
+    @abstractmethod
+    def right(self, p: float) -> float:
+        """Return the probability that the sign sent is that of the truth, if an honest one is with probability p.
+
+        Parameters
+        ----------
+        p : float
+            The probability that an honest sign is right.
+        """
+
+
+@dataclass(frozen=True)
+class Collude(Attack):
+    """Send -factor times the truth: never right, whatever the noise of the own gradient.
+
+    Parameters
+    ----------
+    factor : float, optional
+        How much larger than an honest message.
+    """
+
+    factor: float = 1.0
+
+    name = "collude"
+    colludes = True
+
+    def corrupt(self, own: np.ndarray, *, truth: np.ndarray, key: Key) -> np.ndarray:
+        """Return the opposite of the truth."""
+        return (-np.float32(self.factor) * truth).astype(np.float32)
+
+    def right(self, p: float) -> float:
+        """Return 0: it is never right."""
+        return 0.0
+
+
+@dataclass(frozen=True)
+class Negate(Attack):
+    """Multiply by -factor (Bernstein et al. 2019, section 5: factor 1).
+
+    Parameters
+    ----------
+    factor : float, optional
+        How much larger than an honest message.
+    """
+
+    factor: float = 1.0
+
+    name = "negate"
+
+    def corrupt(self, own: np.ndarray, *, truth: np.ndarray, key: Key) -> np.ndarray:
+        """Return the opposite."""
+        return (-np.float32(self.factor) * own).astype(np.float32)
+
+    def right(self, p: float) -> float:
+        """Return 1 - p: it is right where the honest sign would have been wrong."""
+        return 1 - p
+
+
+@dataclass(frozen=True)
+class RandomSigns(Attack):
+    """Flip the sign of each coordinate with probability 1/2 (Bernstein et al. 2019, section 5)."""
+
+    name = "random_signs"
+
+    def corrupt(self, own: np.ndarray, *, truth: np.ndarray, key: Key) -> np.ndarray:
+        """Return the gradient's magnitudes under fair coins."""
+        return np.where(bits32(key, own.size) >> 31 == 1, -own, own).astype(np.float32)
+
+    def right(self, p: float) -> float:
+        """Return a fair coin."""
+        return 0.5
+
+
+@dataclass(frozen=True)
+class Rescale(Attack):
+    """Multiply by 10^u, u uniform on [0, decades), afresh at every step (Bernstein et al. 2019, section 5).
+
+    Parameters
+    ----------
+    decades : float, optional
+        The exponent is uniform on [0, decades).
+    """
+
+    decades: float = 4.0
+
+    name = "rescale"
+
+    def corrupt(self, own: np.ndarray, *, truth: np.ndarray, key: Key) -> np.ndarray:
+        """Return the gradient, longer."""
+        return (own * np.float32(10 ** (self.decades * uniform(key, 1)[0]))).astype(np.float32)
+
+    def right(self, p: float) -> float:
+        """Return p: signs are not changed."""
+        return p
+
+
+# -- votes -----------------------------------------------------------------------------------------------------------
+
+NOISE, ATTACK, SEND = 0, 1, 2  # folds of a worker's key
+
+
+def votes(workers: int, faulty: int, snr: float, coordinates: int, attack: Attack, seed: int = 0) -> Record:
+    """Count the wrong coordinates of one vote on the gradient S in every coordinate; signs really packed."""
+    rule, truth = MajorityVote("negative"), np.full(coordinates, snr, np.float32)  # a tie is wrong
+    keys = [Key(seed, rank=i) for i in range(workers)]
+    messages = []
+    for i, key in enumerate(keys):
+        x = (truth + normal(key.fold_in(NOISE), coordinates)).astype(np.float32)
+        if i < faulty:
+            x = attack.corrupt(x, truth=truth, key=key.fold_in(ATTACK))
+        messages.append(rule.uplink.encode(x, key=key.fold_in(SEND)))
+    elected = rule.downlink.decode(rule.merge(messages, d=coordinates, keys=keys), d=coordinates)
+    bits = sum(m.bits for m in messages)
+    wrong = int((elected < 0).sum())
+    return {"workers": workers, "faulty": faulty, "snr": snr, "wrong": wrong, "trials": coordinates, "bits": bits}
+
+
+def crowd(workers: int, snr: float, coordinates: int, seed: int = 0) -> Record:
+    """Return the same noise twice: how often the vote of signs, and the sign of the exact mean, is wrong."""
+    voted = votes(workers, 0, snr, coordinates, Rescale(), seed)
+    mean = sum(snr + normal(Key(seed, rank=i).fold_in(NOISE), coordinates) for i in range(workers))
+    return {**voted, "mean_wrong": int((np.asarray(mean) < 0).sum())}
+
+
+def election(n: int, b: int) -> Record:
+    """Return every sign pattern of n partitions as one coordinate each; all sets of b, and of b + 1, workers lie."""
+    G = minimal_allocation(n, b)
+    patterns = 1 - 2 * ((np.arange(1 << n) >> np.arange(n)[:, None]) & 1)
+    truth = np.sign(patterns.sum(axis=0))
+    gradients = [torch.from_numpy(row.astype(np.float32)) for row in patterns]
+    rule, keys = ElectionCoding(b=b), [Key(0, rank=i) for i in range(n)]
+    honest = [rule.local_vote(gradients, G[i], key=keys[i]) for i in range(n)]
+    lie = rule.uplink.encode(torch.from_numpy(-truth.astype(np.float32)), key=keys[0])
+
+    def worst(liars: int) -> int:
+        return max(_wrong(rule, honest, lie, who, truth, keys) for who in combinations(range(n), liars))
+
+    return {
+        "partitions": int(G.sum()),
+        "criterion": [tolerates(G, b), tolerates(G, b + 1)],
+        "wrong": [worst(b), worst(b + 1)],
+        "patterns": 1 << n,
+    }
+
+
+def _wrong(
+    rule: ElectionCoding,
+    honest: list[Message],
+    lie: Message,
+    who: tuple[int, ...],
+    truth: np.ndarray,
+    keys: list[Key],
+) -> int:
+    sent = [lie if i in who else message for i, message in enumerate(honest)]
+    elected = rule.downlink.decode(rule.merge(sent, d=truth.size, keys=keys), d=truth.size)
+    return int((elected.numpy() != truth).sum())
+
+
+# -- training --------------------------------------------------------------------------------------------------------
+
+FIRST_RATE, RATIO = 0.1, math.sqrt(10)  # tuning walks from the first rate, by this factor, while the loss falls
+LONGEST_WALK = 12  # steps of that walk
+HORIZON = 10.0  # a loss above it is recorded as it
+
+
+def tuned(rule: Aggregate, attack: Attack | None, workers: int, faulty: int, steps: int, seeds: Sequence[int]) -> float:
+    """Return the learning rate with the least final loss, averaged over the tuning seeds, among neighbours by RATIO."""
+
+    @cache
+    def loss(exponent: int) -> float:
+        rate = FIRST_RATE * RATIO**exponent
+        return sum(train(rule, attack, workers, faulty, steps, seed, rate)[0] for seed in seeds)
+
+    best = 0
+    for _ in range(LONGEST_WALK):
+        best = min((best, best - 1, best + 1), key=loss)
+    return FIRST_RATE * RATIO**best
+
+
+def train(
+    rule: Aggregate, attack: Attack | None, workers: int, faulty: int, steps: int, seed: int, rate: float
+) -> tuple[float, float, list[float]]:
+    """Return (final loss, held-out accuracy, losses every tenth step) of synchronous training with one merge a step."""
+    workload = LogisticRegression(source=DIGITS)
+    model, done = workload.model(), 0
+    curve: list[float] = []
+
+    def merge(gradients: list[torch.Tensor], keys: Sequence[Key]) -> torch.Tensor | None:
+        sent = [gradient.float().numpy() for gradient in gradients]
+        if attack is not None:
+            truth = np.stack(sent[faulty:]).mean(axis=0)
+            for i in range(faulty):
+                sent[i] = attack.corrupt(sent[i], truth=truth, key=keys[i].fold_in(ATTACK))
+        if not all(np.isfinite(x).all() for x in sent):  # diverged
+            return None
+        return rate * rule.round([torch.from_numpy(x) for x in sent], keys=[k.fold_in(SEND) for k in keys])
+
+    for done in islice(shared_steps(workload, model, merge, workers=workers, seed=seed, stream=NOISE), steps):
+        if done % 10 == 0:
+            curve.append(_capped(float(workload.objective(model).detach())))
+    curve += [HORIZON] * (steps // 10 - len(curve))
+    return curve[-1] if done == steps else HORIZON, workload.accuracy(model) or 0.0, curve
+
+
+def _capped(loss: float) -> float:
+    return min(loss, HORIZON) if math.isfinite(loss) else HORIZON
+
+
+# -- the study -------------------------------------------------------------------------------------------------------
+
+ATTACKS: dict[str, Attack] = {a.name: a for a in (Rescale(), RandomSigns(), Negate(), Collude())}
+RULES: dict[str, Aggregate] = {
+    "mean": Mean(),
+    "majority_vote": MajorityVote(),
+    "coordinate_median": CoordinateMedian(),
+    "trimmed_mean": TrimmedMean(0.41),
+}
+
+
+@dataclass(frozen=True)
+class Vote(Unit, kind="vote"):
+    """A majority vote under an attack."""
+
+    attack: str
+    faulty: int
+
+
+@dataclass(frozen=True)
+class Wide(Unit, kind="wide"):
+    """The same in the wide case."""
+
+    attack: str
+
+
+@dataclass(frozen=True)
+class Crowd(Unit, kind="crowd"):
+    """A vote of honest workers only."""
+
+    workers: int
+
+
+@dataclass(frozen=True)
+class Election(Unit, kind="election"):
+    """Election coding of n workers, b of them faulty."""
+
+    n: int
+    b: int
+
+
+@dataclass(frozen=True)
+class Train(Unit, kind="train"):
+    """Training by a rule under an attack, or "none"."""
+
+    rule: str
+    attack: str
+
+
+KINDS: tuple[type[Vote | Wide | Crowd | Election | Train], ...] = (Vote, Wide, Crowd, Election, Train)
+
+
+@dataclass(frozen=True)
+class Byzantine(Study):
+    """n workers, some faulty.
+
+    Votes: one coordinate of gradient S and unit Gaussian noise, ``coordinates`` independent copies, real messages.
+    The wide case (workers, faulty, S) is one where the published law for negating workers is below 1 and colluders
+    exceed it.  Training: logistic regression on the digits, every rule under every attack at the best of the same
+    learning rates on ``tuning_seeds``; the trimmed mean drops as many workers from either end as are faulty.
+    """
+
+    workers: int = 27
+    faulty: tuple[int, ...] = (0, 5, 9, 11, 13)
+    snr: float = 1.0
+    coordinates: int = 20_000
+    wide: tuple[int, int, float] = (501, 200, 0.5)
+    crowd: tuple[int, ...] = (1, 3, 9, 27, 81)
+    steps: int = 100
+    seeds: tuple[int, ...] = (0, 1, 2)
+    tuning_seeds: tuple[int, ...] = (1000, 1001)
+
+    name = "byzantine"
+    description = "majority vote, median, trimmed mean and mean under four attacks; the exact chance of a wrong vote"
+    minutes = 2
+
+    def units(self) -> Sequence[str]:
+        """Return vote:ATTACK:FAULTY, wide:ATTACK, crowd:WORKERS, election:N:B, train:RULE:ATTACK."""
+        return [
+            *(str(Vote(attack, f)) for attack in ATTACKS for f in self.faulty),
+            *(str(Wide(attack)) for attack in ("negate", "collude")),
+            *(str(Crowd(n)) for n in self.crowd),
+            *(str(Election(n, b)) for n, b in MINIMAL),
+            *(str(Train(rule, attack)) for rule in RULES for attack in ("none", *ATTACKS)),
+        ]
+
+    def measure(self, unit: str) -> Record:
+        """Count votes, hold elections or train."""
+        match read_unit(unit, KINDS):
+            case Vote(attack, faulty):
+                return votes(self.workers, faulty, self.snr, self.coordinates, ATTACKS[attack], self.seed)
+            case Wide(attack):
+                workers, faulty, snr = self.wide
+                return votes(workers, faulty, snr, self.coordinates // 10, ATTACKS[attack], self.seed)
+            case Crowd(workers):
+                return crowd(workers, self.snr, self.coordinates, self.seed)
+            case Election(n, b):
+                return election(n, b)
+            case Train(rule, attack):
+                return self._train(RULES[rule], ATTACKS.get(attack))
+
+    def _train(self, rule: Aggregate, attack: Attack | None) -> Record:
+        workers, faulty = self.workers, self.faulty[-2]
+        rate = tuned(rule, attack, workers, faulty, self.steps, self.tuning_seeds)
+        runs = [train(rule, attack, workers, faulty, self.steps, seed, rate) for seed in self.seeds]
+        return {
+            "rate": rate,
+            "tuning_seeds": list(self.tuning_seeds),
+            "loss": [r[0] for r in runs],
+            "accuracy": [r[1] for r in runs],
+            "curve": runs[0][2],
+        }
+
+    def judge(self, records: Sequence[Record]) -> list[Comparison]:
+        """Return exact laws where there are any; published bounds only where their assumptions hold."""
+        level = self.false_alarm / (3 * len(self.units()))
+        rows: list[Comparison] = []
+        for record in records:
+            match read_unit(record["unit"], KINDS):
+                case Vote(attack=attack) | Wide(attack=attack):
+                    rows += _vote_rows(record, ATTACKS[attack], level)
+                case Crowd():
+                    rows += _crowd_rows(record, level)
+                case Election(n, b):
+                    rows += _election_rows(record, n, b)
+                case Train(rule, attack):
+                    rows += _training_rows(record, rule, attack)
+        return rows
+
+    def figures(self, records: Sequence[Record]) -> list[Figure]:
+        """Return wrong votes against the faulty share, and losses under attack."""
+        drawn = []
+        voted, trained = of_kind(records, Vote), dict(of_kind(records, Train))
+        if voted:
+            drawn.append(
+                Figure(
+                    lambda: _draw_votes(voted),
+                    f"Measured (marks): share of wrong majority votes of {self.workers} workers at S = {self.snr:g}, "
+                    f"{self.coordinates} coordinates. Theory (lines): the exact probability.",
+                )
+            )
+        if trained:
+            drawn.append(
+                Figure(
+                    lambda: _draw_training(trained),
+                    f"Measured: training loss of logistic regression on the digits, {self.workers} workers, "
+                    f"{self.faulty[-2]} of them faulty, first seed; a curve that leaves the frame has diverged.",
+                )
+            )
+        return drawn
+
+
+# -- judgements --------------------------------------------------------------------------------------------------
+def honest_right(snr: float) -> float:
+    """Return the probability that the sign of S + N(0, 1) is positive."""
+    return 0.5 * math.erfc(-snr / math.sqrt(2))
+
+
+def _vote_rows(record: Record, attack: Attack, level: float) -> list[Comparison]:
+    from bounds.theorems import vote_error
+    from bounds.theorems.signs import exact_vote_error
+
+    n, faulty, snr = record["workers"], record["faulty"], record["snr"]
+    p = honest_right(snr)
+    exact = exact_vote_error(workers=n, faulty=faulty, right=p, faulty_right=attack.right(p))
+    about: dict[str, Any] = {"operator": f"majority_vote, {faulty} of {n} {attack.name}", "workload": f"S = {snr:g}"}
+    counts = record["wrong"], record["trials"]
+    rows = [
+        share_row(
+            *counts, exact, "tight", level=level, quantity="wrong votes, exact law", theorem="binomial laws", **about
+        )
+    ]
+    law = vote_error(faulty_fraction=faulty / n, m=n, snr=snr)
+    about |= {"quantity": "wrong votes, published bound", "theorem": vote_error.name}
+    row = share_row(*counts, law, "upper", level=level, **about)
+    if attack.colludes and faulty:
+        reason = "the bound needs faulty workers that do not collude"
+        row = out_of_scope(row, reason)
+    return [*rows, row]
+
+
+def _crowd_rows(record: Record, level: float) -> list[Comparison]:
+    from bounds.theorems.signs import exact_vote_error
+
+    n, snr, trials = record["workers"], record["snr"], record["trials"]
+    about: dict[str, Any] = {"workload": f"S = {snr:g}, {n} workers, none faulty", "theorem": "binomial, normal law"}
+    exact = exact_vote_error(workers=n, faulty=0, right=honest_right(snr))
+    mean = 1 - honest_right(snr * math.sqrt(n))
+    voted = {"operator": "majority_vote", "quantity": "wrong signs", **about}
+    return [
+        share_row(record["wrong"], trials, exact, "tight", level=level, **voted),
+        share_row(record["mean_wrong"], trials, mean, "tight", level=level, **{**voted, "operator": "mean, 32 bits"}),
+    ]
+
+
+def _training_rows(record: Record, rule: str, attack: str) -> list[Comparison]:
+    about: dict[str, Any] = {"operator": rule, "workload": f"digits, {attack}", "theorem": ""}
+    reason = "no theorem covers constant steps here; recorded to compare the rules"
+    return [
+        unjudged_row(record["loss"], reason, quantity="final loss", **about),
+        unjudged_row(record["accuracy"], reason, quantity="held-out accuracy", **about),
+    ]
+
+
+def _election_rows(record: Record, n: int, b: int) -> list[Comparison]:
+    rows = []
+    for liars, criterion, wrong in zip((b, b + 1), record["criterion"], record["wrong"], strict=True):
+        rows.append(
+            exact_row(
+                wrong,
+                0.0,
+                (wrong == 0) == criterion,
+                operator=f"election_coding, n = {n}, {record['partitions']} partitions",
+                workload=f"{liars} liars, all patterns",
+                quantity="wrong elections " + ("where the criterion holds" if criterion else "where it fails (> 0)"),
+                theorem="tolerance criterion",
+            )
+        )
+    return rows
+
+
+# -- drawings ----------------------------------------------------------------------------------------------------
+def _draw_votes(records: Sequence[tuple[Vote, Record]]) -> Any:
+    from bounds.theorems.signs import exact_vote_error
+
+    figure, axes = canvas(1, 1, height=4.2)
+    ax = axes[0, 0]
+    for i, (name, attack) in enumerate(ATTACKS.items()):
+        attacked = [r for unit, r in records if unit.attack == name]
+        if not attacked:
+            continue
+        n, p = attacked[0]["workers"], honest_right(attacked[0]["snr"])
+        faulty = range(max(r["faulty"] for r in attacked) + 1)
+        exact = [exact_vote_error(workers=n, faulty=f, right=p, faulty_right=attack.right(p)) for f in faulty]
+        ax.plot(faulty, exact, LINES[i], color=PALETTE[i])
+        shares = [r["wrong"] / r["trials"] for r in attacked]
+        ax.plot([r["faulty"] for r in attacked], shares, MARKS[i], color=PALETTE[i], label=name)
+    ax.set(xlabel="faulty workers", ylabel="share of wrong votes", yscale="symlog")
+    ax.set_yscale("symlog", linthresh=1e-4)
+    ax.grid(alpha=0.3)
+    ax.legend(fontsize=8)
+    return figure
+
+
+def _draw_training(records: dict[Train, Record]) -> Any:
+    cases = list(dict.fromkeys(unit.attack for unit in records))
+    figure, axes = canvas(1, len(cases), height=3.4)
+    for ax, case in zip(axes[0], cases, strict=True):
+        for i, rule in enumerate(RULES):
+            record = records.get(Train(rule, case))
+            if record:
+                steps = 10 * np.arange(1, len(record["curve"]) + 1)
+                ax.plot(steps, record["curve"], LINES[i], color=PALETTE[i], label=rule)
+        ax.set(title=case, xlabel="step", yscale="log", ylim=(0.05, HORIZON))
+        ax.grid(alpha=0.3)
+    axes[0, 0].set_ylabel("training loss")
+    axes[0, 0].legend(fontsize=7)
+    return figure
+
+
+PRESET = Byzantine()

@@ -1,3 +1,0 @@
-"""Majority votes of signs under attacks of faulty workers."""
-
-from .study import PRESET as PRESET

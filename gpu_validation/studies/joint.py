@@ -1,0 +1,438 @@
+"""AdaComm and compression together: loss against time and bits, and the joint bound of a varying period and omega."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import cycle
+from typing import Any, TypeVar
+
+import numpy as np
+
+from bounds import AssumptionViolated
+from bounds.claims import Contractive, Unbiased
+from bounds.runtime import Constant, RingGather, RuntimeModel
+from bounds.schedules import AdaComm, Schedule
+from bounds.theorems import pasgd_compressed_variable, pasgd_memory, pasgd_variable
+from bounds.theorems.compressed_local_sgd import compressed_schedule_sums
+from operators import QSGD, TCDQ, ErrorFeedback, Feedback, Identity, Operator, TopK
+
+from ..measurement.simulation import simulate
+from ..measurement.spec import TrainingRun
+from ..measurement.training import run_training
+from ..network import Shape
+from ..records.storage import Record
+from ..reporting.plotting import LINES, PALETTE, canvas, plain_ticks
+from ..verdicts.comparisons import NO_RANGE, mean_row, unjudged_row
+from ..verdicts.simulation_agreement import agreement_rows, compared
+from ..verdicts.verdict import Comparison
+from ..workloads import LogisticRegression, Quadratic, Workload
+from ..workloads.data import Bundled
+from .error_feedback import largest_gradient
+from .study import Figure, Study
+from .unit import Unit, of_kind, read_unit
+
+# -- combinations ----------------------------------------------------------------------------------------------------
+
+STEP_S = 8e-3  # Y
+LATENCY_S = 1e-3  # of a hop of the ring in the simulated clock
+DENSE_S = 8e-3  # of a hop, for a message that is not compressed
+FLOAT_BITS = 32
+
+METHODS: dict[str, Operator | Feedback] = {
+    "whole": Identity(),
+    "qsgd": QSGD(levels=16),
+    "tcdq": TCDQ(omega=1.0),
+    "ef(topk)": ErrorFeedback(TopK(fraction=0.1)),
+}
+WORKLOADS: dict[str, Workload] = {
+    "quadratic": Quadratic(copies=20, noise=0.02),
+    "logistic": LogisticRegression(source=Bundled("breast_cancer"), batch=8, eta=0.02),
+}
+TAU_0 = {"quadratic": 12, "logistic": 10}  # within the learning-rate condition with every compressor
+
+
+@dataclass(frozen=True)
+class Combination(Unit):
+    """A problem, a schedule (a fixed tau or "adacomm") and a method."""
+
+    problem: str
+    schedule: str
+    method: str
+
+    @property
+    def tau(self) -> int | None:
+        """The fixed one."""
+        return None if self.schedule == "adacomm" else int(self.schedule)
+
+    @property
+    def title(self) -> str:
+        """Of the schedule, in words."""
+        return "AdaComm" if self.tau is None else f"tau = {self.tau}"
+
+
+@dataclass(frozen=True)
+class Virtual(Combination, kind="virtual"):
+    """On simulated workers, every seed."""
+
+
+@dataclass(frozen=True)
+class Real(Combination, kind="real"):
+    """On real processes."""
+
+
+KINDS: tuple[type[Virtual | Real], ...] = (Virtual, Real)
+
+
+def schedule(kind: str, workload: str, interval_s: float) -> int | Schedule:
+    """Return a fixed tau, or AdaComm from the largest one; it knows inf F."""
+    if kind != "adacomm":
+        return int(kind)
+    w, tau = WORKLOADS[workload], TAU_0[workload]
+    infimum = w.evaluate(w.model())[0] - w.constants().gap
+    return AdaComm(tau_0=tau, interval_s=interval_s, loss_inf=infimum, gamma=0.5, cap=tau)
+
+
+def dimension(workload: Workload) -> int:
+    """Return the number of parameters."""
+    return sum(p.numel() for p in workload.model().parameters())
+
+
+def joint_bound(name: str, method: str, rounds: Sequence[Sequence[int]], m: int) -> float:
+    """Return the joint bound for the rounds of a run, [tau, how often] in order; infinite outside its condition."""
+    w, operator = WORKLOADS[name], METHODS[method]
+    assert isinstance(operator, Operator)  # the others have a memory
+    claim, c = operator.claim(dimension(w)), w.constants()
+    omega = claim.omega if isinstance(claim, Unbiased) else 0.0
+    taus = [tau for tau, count in rounds for _ in range(count)]
+    sums = compressed_schedule_sums([w.eta] * len(taus), taus, L=c.L, omega=omega, m=m)
+    arguments: dict[str, Any] = {"gap": c.gap, "L": c.L, "sigma2": c.sigma2, "m": m, **sums}
+    try:
+        return float(pasgd_compressed_variable(**arguments, omega=omega) if omega else pasgd_variable(**arguments))
+    except AssumptionViolated:
+        return math.inf
+
+
+def gradient_limit(workload: LogisticRegression, alpha: float, tau: int, steps: int) -> float:
+    """Return G: no gradient of a run from zero is longer, decay included.
+
+    A sample's gradient is at most G_0, and decay adds ``decay |x|``.  The point without compression moves by at most
+    eta G a step, the memory adds eta tau G sqrt(alpha)/(1 - sqrt(alpha)), a round's local steps eta tau G: with their
+    sum in the place of ``|x|``, G = G_0 + decay ``|x|`` is a fixed point.
+    """
+    reach = workload.eta * (steps + tau / (1 - math.sqrt(alpha)))
+    if workload.decay * reach >= 1:
+        return math.inf
+    return largest_gradient(workload) / (1 - workload.decay * reach)
+
+
+# -- rows ------------------------------------------------------------------------------------------------------------
+
+TIME = "no theorem bounds the time to a loss; the joint bound is on the mean of |grad F|^2"
+NO_G = "pasgd_memory needs E|g|^2 <= G^2 for every gradient, and those of a quadratic grow without bound"
+
+
+def bound_row(unit: Virtual, record: Record, m: int, level: float) -> Comparison:
+    """Return the theorem that covers the compressor, for the schedules that the runs had."""
+    if isinstance(METHODS[unit.method], Feedback):
+        return _memory_row(unit, record, m, level)
+    values, bounds, about = _weighed(unit, record, m)
+    if not all(map(math.isfinite, bounds)):
+        words = "the learning-rate condition of the joint bound fails: eta L (1 + 2 omega tau/m) + ... > 1"
+        return unjudged_row(values, words, **about)
+    if len(set(bounds)) == 1:
+        return mean_row(values, bounds[0], "upper", level=level, **about)
+    return unjudged_row(values, NO_RANGE, **about)
+
+
+def _memory_row(unit: Virtual, record: Record, m: int, level: float) -> Comparison:
+    w, feedback = WORKLOADS[unit.problem], METHODS[unit.method]
+    weights = _weights(record)
+    values = (weights * [run["local_gradient2"] for run in record["runs"]]).tolist()
+    about = {**described(unit), "quantity": "mean of |grad F|^2 over the steps, at the workers' own models"}
+    if not isinstance(w, LogisticRegression):
+        return unjudged_row(values, NO_G, theorem=pasgd_memory.name, **about)
+    assert isinstance(feedback, ErrorFeedback)  # the only one here
+    claim = feedback.operator.claim(dimension(w))
+    assert isinstance(claim, Contractive)
+    tau = TAU_0[unit.problem] if unit.tau is None else unit.tau  # the largest of the run
+    done = [run["steps_done"] for run in record["runs"]]
+    c = w.constants()
+    arguments = {
+        "gap": c.gap,
+        "eta": w.eta,
+        "L": c.L,
+        "sigma2": c.sigma2,
+        "tau": tau,
+        "m": m,
+        "K": math.floor(np.mean(done)),
+    }
+    G = gradient_limit(w, claim.alpha, tau, max(done))
+    try:
+        bound = float(pasgd_memory(**arguments, alpha=claim.alpha, G=G))
+    except AssumptionViolated as error:
+        return unjudged_row(values, str(error), theorem=pasgd_memory.name, **about)
+    return mean_row(values, bound, "upper", level=level, theorem=pasgd_memory.name, **about)
+
+
+def described(unit: Combination) -> dict[str, Any]:
+    """Return the fields of a row that name the compressor, the problem and the schedule."""
+    return {"operator": unit.method, "workload": f"{unit.problem}, {unit.title}", "tau": unit.tau}
+
+
+def _weights(record: Record) -> np.ndarray:
+    """Return every seed's number of steps over their mean."""
+    steps = np.array([run["steps_done"] for run in record["runs"]], float)
+    return steps / steps.mean()
+
+
+def _weighed(unit: Virtual, record: Record, m: int) -> tuple[list[float], np.ndarray, dict[str, Any]]:
+    """Return every seed's sum of ``|grad F|^2`` and bound on it, both over the seeds' mean number of steps.
+
+    The number of steps and the schedule of AdaComm are random; what is bounded is the mean of the sum.
+    """
+    weights = _weights(record)
+    values = weights * [run["gradient2"] for run in record["runs"]]
+    bounds = weights * [joint_bound(unit.problem, unit.method, run["rounds"], m) for run in record["runs"]]
+    theorem = pasgd_variable.name if unit.method == "whole" else pasgd_compressed_variable.name
+    about = {**described(unit), "quantity": "mean of |grad F|^2 over the steps", "theorem": theorem}
+    return values.tolist(), bounds, about
+
+
+def seconds_to(run: Record, loss: float) -> float:
+    """Return the time of the first recorded averaging at or below a loss; infinite if there is none."""
+    return next((s for s, value in zip(run["seconds"], run["losses"], strict=True) if value <= loss), math.inf)
+
+
+def time_rows(unit: Virtual, records: Mapping[Virtual, Record]) -> list[Comparison]:
+    """Return how much faster, and with how many fewer bits, than synchronous SGD with whole messages."""
+    synchronous = Virtual(unit.problem, "1", "whole")
+    base = records.get(synchronous)
+    if base is None or unit == synchronous:
+        return []
+    ratios, fewer = [], []
+    for run, plain in zip(records[unit]["runs"], base["runs"], strict=True):
+        target = plain["losses"][-1]
+        reached = seconds_to(run, target)
+        ratios.append(seconds_to(plain, target) / reached)
+        fewer.append(plain["bits"][-1] / run["bits"][run["seconds"].index(reached)] if reached < math.inf else 0.0)
+    about = described(unit)
+    words = "synchronous whole messages' final loss"
+    return [
+        unjudged_row(ratios, TIME, quantity=f"times faster at {words}", **about),
+        unjudged_row(fewer, TIME, quantity=f"times fewer bits at {words}", **about),
+    ]
+
+
+def real_rows(unit: Real, record: Record) -> list[Comparison]:
+    """Return equal losses decide, seconds do not; AdaComm's decisions depend on the clock and are only shown."""
+    if "compared" not in record:
+        return []
+    return agreement_rows(record, steps=record["steps_done"], step_s=STEP_S, **described(unit))
+
+
+# -- drawings --------------------------------------------------------------------------------------------------------
+
+U = TypeVar("U", bound=Combination)
+
+
+def draw_losses(records: Sequence[tuple[Virtual, Record]], key: str, label: str) -> Any:
+    """Return F - inf F of the first seed, one panel a problem and method.
+
+    Parameters
+    ----------
+    records : sequence of tuple
+        Units and what was measured.
+    key : str
+        "seconds" or "bits".
+    label : str
+        Of the x axis.
+    """
+    figure, axes = canvas(len(WORKLOADS), len(METHODS), height=3.0)
+    for row, name in zip(axes, WORKLOADS, strict=True):
+        of_workload = _of_workload(records, name)
+        styles = dict(
+            zip(dict.fromkeys(u.schedule for u, _ in of_workload), zip(PALETTE, LINES, strict=False), strict=False)
+        )
+        for ax, method in zip(row, METHODS, strict=True):
+            for unit, record in (path for path in of_workload if path[0].method == method):
+                run, (colour, line) = record["runs"][0], styles[unit.schedule]
+                words = unit.schedule if unit.tau is None else unit.title
+                ax.plot(run[key][1:], _gaps(name, run)[1:], line, color=colour, label=words)
+            ax.set(title=f"{name}, {method}", xlabel=label, yscale="log", xscale="log" if key == "bits" else "linear")
+            plain_ticks(ax.yaxis)
+            ax.grid(alpha=0.3)
+        row[0].set(ylabel="F - inf F")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", fontsize=8, ncols=len(labels))
+    return figure
+
+
+def _of_workload(records: Sequence[tuple[U, Record]], name: str) -> list[tuple[U, Record]]:
+    return [(unit, record) for unit, record in records if unit.problem == name]
+
+
+def _gaps(name: str, run: Record) -> np.ndarray:
+    infimum = run["losses"][0] - WORKLOADS[name].constants().gap
+    return np.maximum(np.array(run["losses"]) - infimum, 1e-12)
+
+
+def draw_bounds(records: Sequence[tuple[Virtual, Record]], m: int) -> Any:
+    """Return means of ``|grad F|^2`` and what bounds them, m workers."""
+    figure, axes = canvas(1, len(WORKLOADS), height=3.6)
+    for ax, name in zip(axes[0], WORKLOADS, strict=True):
+        labels = []
+        for i, (unit, record) in enumerate(_of_workload(records, name)):
+            row = bound_row(unit, record, m, 0.05)  # only its bound is drawn
+            field = "local_gradient2" if "local_gradient2" in record["runs"][0] else "gradient2"
+            values = np.array([run[field] for run in record["runs"]])
+            bars = [[values.mean() - values.min()], [values.max() - values.mean()]]
+            ax.errorbar([i], [values.mean()], yerr=bars, fmt="o", color=PALETTE[1], markersize=4, capsize=2)
+            if row.bound is not None and math.isfinite(row.bound):
+                ax.bar([i], [row.bound], color=PALETTE[0], alpha=0.35)
+            labels.append(f"{unit.method}, {unit.title}")
+        ax.set(title=name, yscale="log", ylabel="mean of |grad F|^2")
+        plain_ticks(ax.yaxis)
+        ax.set_xticks(range(len(labels)), labels, rotation=60, ha="right", fontsize=7)
+        ax.grid(alpha=0.3, axis="y")
+    return figure
+
+
+def draw_real(records: Sequence[tuple[Real, Record]]) -> Any:
+    """Return F - inf F of real processes."""
+    figure, axes = canvas(1, len(WORKLOADS), height=3.2)
+    for ax, name in zip(axes[0], WORKLOADS, strict=True):
+        of_workload = _of_workload(records, name)
+        for (unit, record), colour, line in zip(of_workload, cycle(PALETTE), cycle(LINES), strict=False):
+            words = f"{unit.method}, {unit.title}"
+            ax.plot(record["seconds"][1:], _gaps(name, record)[1:], line, color=colour, label=words)
+        ax.set(title=name, xlabel="seconds", ylabel="F - inf F", yscale="log")
+        plain_ticks(ax.yaxis)
+        ax.grid(alpha=0.3)
+        if of_workload:
+            ax.legend(fontsize=8)
+    return figure
+
+
+# -- the study -------------------------------------------------------------------------------------------------------
+
+SHAPE = Shape(rate_bit_per_s=1e8, delay_s=2e-3)
+
+
+@dataclass(frozen=True)
+class JointStudy(Study):
+    """Every compressor with every schedule on simulated workers and a simulated ring, for a budget of seconds.
+
+    ``real`` runs are repeated by real processes on a network of the stated shape for ``real_steps`` steps; with a
+    fixed tau their losses must agree with simulated workers bit for bit.
+    """
+
+    schedules: tuple[str, ...] = ("1", "8", "adacomm")
+    seeds: tuple[int, ...] = (0, 1, 2, 3, 4, 5)
+    m: int = 4
+    time_s: float = 3.0
+    interval_s: float = 0.3
+    points: int = 40
+    real: tuple[tuple[str, str], ...] = (("tcdq", "8"), ("tcdq", "adacomm"), ("ef(topk)", "8"))
+    real_steps: int = 160
+    shape: Shape = SHAPE
+
+    name = "joint"
+    description = "AdaComm with QSGD, TCDQ and top-k with memory: loss against time and bits, and the joint bound"
+    minutes = 3
+    processes = 4
+    measures_seconds = True
+
+    def units(self) -> Sequence[str]:
+        """Return virtual:WORKLOAD:SCHEDULE:METHOD and real:WORKLOAD:SCHEDULE:METHOD."""
+        return [
+            *(str(Virtual(w, kind, method)) for w in WORKLOADS for kind in self.schedules for method in METHODS),
+            *(str(Real(w, kind, method)) for w in WORKLOADS for method, kind in self.real),
+        ]
+
+    def measure(self, unit: str) -> Record:
+        """Simulate every seed, or run real processes."""
+        match read_unit(unit, KINDS):
+            case Real(name, kind, method):
+                return self._real(name, kind, method)
+            case Virtual(name, kind, method):
+                runs = [self._virtual(name, kind, method, seed) for seed in self.seeds]
+                return {"eta": WORKLOADS[name].eta, "runs": runs}
+
+    def _race(self, name: str, kind: str, method: str, seed: int, **ends: Any) -> TrainingRun:
+        rule = schedule(kind, name, self.interval_s)
+        operator = METHODS[method]
+        return TrainingRun(
+            WORKLOADS[name], rule, Constant(STEP_S), seed, operator=operator, points=self.points, trace=True, **ends
+        )
+
+    def _runtime(self, name: str) -> RuntimeModel:
+        """Return a hop of the ring takes LATENCY_S, and DENSE_S more for an uncompressed message."""
+        dense_bytes = FLOAT_BITS / 8 * dimension(WORKLOADS[name])
+        ring = RingGather(LATENCY_S, dense_bytes / DENSE_S)
+        return RuntimeModel(step=Constant(STEP_S), communication=ring, m=self.m)
+
+    def _virtual(self, name: str, kind: str, method: str, seed: int) -> Record:
+        race = self._race(name, kind, method, seed, budget_s=self.time_s)
+        biased = isinstance(METHODS[method], Feedback)
+        run = simulate(race, self._runtime(name), locally=biased)
+        kept = {key: run[key] for key in ("seconds", "bits", "losses", "rounds", "steps_done", "took_s")}
+        local_norms = {"local_gradient2": float(np.mean(run["local_gradient2"]))} if biased else {}
+        return {**kept, **local_norms, "gradient2": float(np.mean(run["gradient2"]))}
+
+    def _real(self, name: str, kind: str, method: str) -> Record:
+        race = self._race(name, kind, method, self.seeds[0], steps=self.real_steps)
+        (real,) = run_training([race], m=self.m, shape=self.shape)
+        kept = {key: real[key] for key in ("seconds", "bits", "losses", "rounds", "steps_done", "fenced_s")}
+        record = {**kept, "raced_s": real["took_s"], "method": real["method"], "scheduling": real["scheduling"]}
+        if kind == "adacomm":
+            return record  # its decisions depend on the clock
+        simulated_run = simulate(race, self._runtime(name))
+        return {**record, **compared(real, simulated_run)}
+
+    def judge(self, records: Sequence[Record]) -> list[Comparison]:
+        """Judge by the joint bound, and real workers by simulated ones; times to a loss are for comparison."""
+        level = self.false_alarm / max(1, sum(Virtual.read(unit) is not None for unit in self.units()))
+        virtual = dict(of_kind(records, Virtual))
+        rows: list[Comparison] = []
+        for record in records:
+            match read_unit(record["unit"], KINDS):
+                case Virtual() as unit:
+                    rows.append(bound_row(unit, record, self.m, level))
+                    rows += time_rows(unit, virtual)
+                case Real() as unit:
+                    rows += real_rows(unit, record)
+        return rows
+
+    def figures(self, records: Sequence[Record]) -> list[Figure]:
+        """Return loss against time and against bits; the share of the joint bound that is used."""
+        virtual, real = of_kind(records, Virtual), of_kind(records, Real)
+        if not virtual:
+            return []
+        clock = (
+            f"Simulated ring: Y = {STEP_S * 1e3:g} ms, {LATENCY_S * 1e3:g} ms a hop and {DENSE_S * 1e3:g} ms more for "
+            "an uncompressed message. Virtual workers compute bit for bit what real processes do."
+        )
+        drawn = [
+            *(
+                Figure(
+                    partial(draw_losses, virtual, key, label),
+                    f"Measured: F - inf F at the averagings of the first seed, against {label}. No theory. {clock}",
+                )
+                for key, label in (("seconds", "simulated seconds"), ("bits", "bits of all workers"))
+            ),
+            Figure(
+                lambda: draw_bounds(virtual, self.m),
+                "Measured (dots, range of the seeds): mean of |grad F|^2 over the steps of the budget. Theory (bars): "
+                f"the joint bound of the run's own schedule and omega. {clock}",
+            ),
+        ]
+        if real:
+            words = f"Measured: the same losses of real processes against their own clock. {real[0][1]['method']}."
+            drawn.append(Figure(lambda: draw_real(real), words))
+        return drawn
+
+
+PRESET = JointStudy()

@@ -1,3 +1,0 @@
-"""AdaComm with compressed rounds against the joint bound."""
-
-from .study import PRESET as PRESET

@@ -1,0 +1,682 @@
+"""What pilots predict of trainings, against those trainings: errors, coverage and regret, held out.
+
+Fixed beforehand, in this folder: problems, learning rates and halves, choices and networks, the target and how it is
+read.  The design half was there to find where the model fails, and to make it better; the held-out half was run once.
+
+A training is made of simulated workers; its losses do not depend on the network, so that one run has as many times as
+there are networks.  The simulated clock leaves coding out, and a step lasts so long that coding does not matter.
+The target is the loss at which the synchronous run had made nine tenths of its fall.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from bounds.estimate import Estimate
+from bounds.interval import Interval
+from bounds.runtime import Constant
+from operators import Feedback, Key
+from ratedist.pilots.pilot import Pilot
+from ratedist.pilots.plan import ranking_number
+from ratedist.plans.run import Rhythm
+
+from ..distributed.launch import RankContext, run_ranks
+from ..measurement.spec import TrainingRun
+from ..measurement.training import run_training
+from ..network import Network, Shape
+from ..piloting.pilot import pilot
+from ..records.storage import Record
+from ..reporting.plotting import MARKS, PALETTE, canvas, plain_ticks
+from ..verdicts.intervals import Median, median_of
+from ..verdicts.time_to_target import arrival
+from ..verdicts.verdict import Comparison, Verdict
+from ..workloads import Draw, SmallNetwork, Workload
+from .prediction_problems import (
+    DESIGN,
+    HELD_OUT,
+    HELD_OUT_LATER,
+    KINDS,
+    LAW,
+    LONGER,
+    NETWORKS,
+    PROBLEMS,
+    QSGD,
+    WINDOW,
+    Choice,
+    Design,
+    Pilots,
+    RingOf,
+    Seconds,
+    Trainings,
+    carried_out,
+    piloted,
+    target_of,
+)
+from .study import Figure, Study
+from .unit import of_kind, read_unit
+
+# -- real seconds ----------------------------------------------------------------------------------------------------
+
+WORKLOAD = SmallNetwork(hidden=128)
+STEP_S = 20e-3
+MOST_BYTES = 1 << 18
+HANG_TIMEOUT_S = 120.0
+MOMENTS, LONGEST = 4, 8
+
+
+class Paced:
+    """Batches of a worker, and a pause at the end of every step, so that the step takes ``STEP_S``.
+
+    Parameters
+    ----------
+    workload : Workload
+        Whose batches.
+    rank : int
+        Of the worker.
+    """
+
+    def __init__(self, workload: Workload, rank: int) -> None:
+        self._draws = (workload.draw(key=Key(1, step=k, rank=rank)) for k in itertools.count())
+        self._begun = 0.0
+
+    def __iter__(self) -> Iterator[Draw]:
+        return self
+
+    def __next__(self) -> Draw:
+        """Return the next batch, with which a step begins."""
+        self._begun = time.perf_counter()
+        return next(self._draws)
+
+    def wait(self, *_: object) -> None:
+        """Wait until the step has taken its time."""
+        time.sleep(max(0.0, self._begun + STEP_S - time.perf_counter()))
+
+
+def measured_seconds(m: int, shape: Shape, choices: list[Choice], *, steps: int) -> Record:
+    """Return a pilot of m processes, and seconds of a step of their trainings.
+
+    Parameters
+    ----------
+    m : int
+        Processes.
+    shape : Shape
+        Of the network.
+    choices : list of Choice
+        What is trained.
+    steps : int
+        Of each training, about.
+    """
+    operators = sorted({choice.operator for choice in choices if choice.operator})
+    WORKLOAD.objective(WORKLOAD.model())  # loads the data before the processes fork
+
+    def work(place: RankContext, emit: Callable[[Any], None]) -> None:
+        torch.set_num_threads(1)
+        model, batches = WORKLOAD.model(), Paced(WORKLOAD, place.rank)
+        optimizer = torch.optim.SGD(model.parameters(), lr=WORKLOAD.eta)
+        optimizer.register_step_post_hook(batches.wait)
+        measured = pilot(
+            model,
+            optimizer,
+            WORKLOAD.loss_on,
+            batches,
+            moments=MOMENTS,
+            taus=(1, LONGEST),
+            operators=operators,
+            most_bytes=MOST_BYTES,
+        )
+        if place.rank == 0:
+            emit(measured.to_dict())
+
+    with (
+        Network.of(shape, m) as network,
+        closing(
+            run_ranks(work, processes=m, hang_timeout_s=HANG_TIMEOUT_S, network=network, scheduling="realtime")
+        ) as running,
+    ):
+        (measured,) = list(running)
+    races = [
+        TrainingRun(
+            WORKLOAD,
+            choice.tau,
+            Constant(STEP_S),
+            0,
+            steps=steps,
+            operator=choice.method(),
+            exchange=choice.exchange,
+            points=steps,
+            fenced=2,
+        )
+        for choice in choices
+    ]
+    trained = run_training(races, m=m, shape=shape)
+    return {
+        "pilot": measured,
+        "choices": [choice.name for choice in choices],
+        "seconds_per_step": [_seconds_per_step(race) for race in trained],
+        "overruns": [race["overruns"] for race in trained],
+        "method": trained[0]["method"],
+        "scheduling": trained[0]["scheduling"],
+    }
+
+
+def _seconds_per_step(race: Record) -> float:
+    """Return the median over rounds: other programs hold up whole rounds here."""
+    return float(np.median(np.diff(race["seconds"]) / np.diff(race["step"])))
+
+
+def predicted_seconds(found: Pilot, m: int, choices: list[Choice]) -> list[float]:
+    """Return what the pilot predicts of a step's seconds with each choice, on the network that it has timed.
+
+    Parameters
+    ----------
+    found : Pilot
+        Of m processes.
+    m : int
+        Processes.
+    choices : list of Choice
+        What is trained.
+    """
+    cluster = found.cluster(workers=m)
+    return [
+        found.predict(
+            cluster, operator=choice.operator or None, exchange=choice.exchange, tau=choice.tau
+        ).seconds_per_step.value
+        for choice in choices
+    ]
+
+
+# -- rows ------------------------------------------------------------------------------------------------------------
+
+MEDIAN_GOAL, TAIL_GOAL = 0.15, 0.35
+REGRET_GOAL, REGRET_TAIL_GOAL = 1.15, 1.5
+SECONDS_GOAL = 0.05
+TAIL = 0.9
+WAITING = Rhythm()  # the trainings that are compared send nothing meanwhile
+NO_THEOREM = "no theorem covers it"
+TRIED, FORMULAS, GUESS = "trial rounds", "formulas alone", "guess without a pilot"
+MODELS: dict[str, Callable[[Pilot], Pilot]] = {
+    TRIED: lambda pilot: pilot,
+    FORMULAS: lambda pilot: replace(pilot, rounds=None),
+    GUESS: lambda pilot: replace(pilot, rounds=None),  # its seconds, with progress 1
+}
+# "A step is worth a step", with less or more time: held nine cells in ten on problems that neither half contains.
+GUESSED = (0.85, 1.3)
+DIFFERENT = 0.1  # a cell has something to predict if its progress differs from 1 by more
+SYNCHRONOUS, CHEAP = "synchronous", "a cheap unbiased operator, tau = 16"
+RULES: dict[str, Callable[[Choice], bool]] = {
+    SYNCHRONOUS: lambda choice: not choice.operator and choice.tau == 1,
+    CHEAP: lambda choice: (choice.operator, choice.exchange, choice.tau) == (QSGD, "gather", 16),
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One choice on one problem and network: times to the target over those of synchronous uncompressed training.
+
+    Parameters
+    ----------
+    problem : str
+        By name.
+    half : str
+        DESIGN or HELD_OUT.
+    ratio : float
+        D/Y of the uncompressed sum.
+    choice : Choice
+        What was trained.
+    predicted : Estimate or None
+        By the pilots; None where noise hides it.
+    measured : float
+        Infinite where the run was too short.
+    longest : float
+        What a run that was too short had at least.
+    progress : float
+        Steps of synchronous training to the target, divided by the steps of this choice; 0 where it did not arrive.
+    """
+
+    problem: str
+    half: str
+    ratio: float
+    choice: Choice
+    predicted: Estimate | None
+    measured: float
+    longest: float
+    progress: float
+
+    @property
+    def is_different(self) -> bool:
+        """Whether a step of this choice is worth clearly more or less than a synchronous one."""
+        return abs(self.progress - 1) > DIFFERENT
+
+    @property
+    def ranked_by(self) -> float:
+        """The number by which a plan ranks the choice."""
+        return ranking_number(self.predicted, fed_back=isinstance(self.choice.method(), Feedback))
+
+    @property
+    def value(self) -> float:
+        """The predicted ratio; infinite without a prediction."""
+        return math.inf if self.predicted is None else self.predicted.value
+
+    @property
+    def synchronous(self) -> bool:
+        """Whether it is what all are compared with."""
+        return RULES[SYNCHRONOUS](self.choice)
+
+    @property
+    def error(self) -> float:
+        """|predicted/measured - 1|; of a run that was too short, how far the prediction lies below what it had."""
+        if math.isfinite(self.measured):
+            return abs(self.value / self.measured - 1)
+        return max(1 - self.value / self.longest, 0.0)
+
+    @property
+    def covered(self) -> bool:
+        """Whether the interval holds what was measured."""
+        if self.predicted is None:
+            return True
+        low, high = float(self.predicted.interval.lo), float(self.predicted.interval.hi)
+        return high >= self.longest if math.isinf(self.measured) else low <= self.measured <= high
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The mean over the seeds of one choice's trainings.
+
+    Parameters
+    ----------
+    step : list of int
+        At which losses were taken.
+    losses : ndarray
+        Shape (n,).
+    seconds_per_step : ndarray
+        On every network.
+    """
+
+    step: list[int]
+    losses: np.ndarray
+    seconds_per_step: np.ndarray
+
+    def steps_to(self, target: float) -> float:
+        """Return local steps to a loss; infinite where it was not reached."""
+        return arrival(self.step, self.losses.tolist(), target, share=WINDOW)
+
+
+def cells(design: Design, records: Sequence[Record], model: str = TRIED) -> list[Cell]:
+    """Return all that the records allow: those of problems with pilots and trainings.
+
+    Parameters
+    ----------
+    design : Design
+        Of the study.
+    records : sequence of Record
+        Of its units.
+    model : str, optional
+        One of ``MODELS``.
+    """
+    pilots = {unit.problem: record for unit, record in of_kind(records, Pilots)}
+    trainings: dict[str, list[Record]] = {}
+    for unit, record in of_kind(records, Trainings):
+        trainings.setdefault(unit.problem, []).append(record)
+    return [
+        cell
+        for name, record in pilots.items()
+        if name in trainings
+        for cell in _cells_of(design, name, model, _joined(record), record["steps"], curves(trainings[name]))
+    ]
+
+
+def _joined(record: Record) -> Pilot:
+    start, later = (Pilot.from_dict(stated) for stated in record["pilots"])
+    return start.then(later)
+
+
+def curves(records: Sequence[Record]) -> dict[str, Curve]:
+    """Return the mean curve of every choice.
+
+    Parameters
+    ----------
+    records : sequence of Record
+        One a seed.
+    """
+    by_choice: dict[str, list[Record]] = {}
+    for record in records:
+        for run in record["runs"]:
+            by_choice.setdefault(run["choice"], []).append(run)
+    return {
+        name: Curve(
+            runs[0]["step"],
+            np.mean([run["losses"] for run in runs], axis=0),
+            np.mean([run["seconds_per_step"] for run in runs], axis=0),
+        )
+        for name, runs in by_choice.items()
+    }
+
+
+def _cells_of(
+    design: Design, name: str, model: str, joined: Pilot, steps: float, trained: dict[str, Curve]
+) -> Iterable[Cell]:
+    problem, pilot = PROBLEMS[name], MODELS[model](joined)
+    synchronous, *_ = problem.choices()
+    base = trained[synchronous.name]
+    whole = [k for k in base.step if k <= problem.steps]
+    target = target_of(whole, base.losses.tolist()[: len(whole)])
+    taken = {choice: trained[choice.name].steps_to(target) for choice in problem.choices()}
+    for place, ratio in enumerate(design.ratios):
+        ring = RingOf.ratio(ratio, d=pilot.d, m=problem.m)
+        links = {"latency_s": ring.latency_s, "bandwidth_bit_per_s": ring.bit_per_s}
+        cluster = pilot.cluster(workers=problem.m, compute=LAW, **links)
+        predictor = pilot.predictor(cluster, design.level, round(steps), baseline=WAITING)
+        base_s = taken[synchronous] * base.seconds_per_step[place]
+        for choice in problem.choices():
+            sent = pilot.sent(choice.operator, design.level) if choice.operator else None
+            forecast = predictor.forecast(sent, choice.exchange, Rhythm(choice.tau))
+            ratio_of_steps = predictor.clock.of(forecast.run)[1]
+            predicted = _guess(ratio_of_steps) if model == GUESS else forecast.time_ratio
+            per_step = trained[choice.name].seconds_per_step[place] / base_s
+            longest = LONGER * problem.steps * per_step
+            measured, progress = taken[choice] * per_step, taken[synchronous] / taken[choice]
+            yield Cell(name, problem.half, ratio, choice, predicted, measured, float(longest), progress)
+
+
+def _guess(ratio: Estimate) -> Estimate:
+    """Return the ratio of seconds per step as the ratio of times to the target."""
+    less, more = GUESSED
+    low, high = float(ratio.interval.lo), float(ratio.interval.hi)
+    return Estimate(ratio.value, Interval(less * low, more * high), TAIL)
+
+
+def regrets(found: Sequence[Cell]) -> list[float]:
+    """Return the measured time of the choice predicted best over the best measured, by problem and network.
+
+    Parameters
+    ----------
+    found : sequence of Cell
+        Of one half.
+    """
+    chosen = ((min(rows, key=lambda cell: cell.ranked_by), rows) for rows in by_place(found))
+    return [choice.measured / min(cell.measured for cell in rows) for choice, rows in chosen]
+
+
+def regrets_of_rule(found: Sequence[Cell], rule: str) -> list[float]:
+    """Return the same for a choice that is fixed beforehand, where the problem has it.
+
+    Parameters
+    ----------
+    found : sequence of Cell
+        Of one half.
+    rule : str
+        One of ``RULES``.
+    """
+    chosen = ((cell, rows) for rows in by_place(found) for cell in rows if RULES[rule](cell.choice))
+    return [choice.measured / min(cell.measured for cell in rows) for choice, rows in chosen]
+
+
+def by_place(found: Sequence[Cell]) -> Iterable[list[Cell]]:
+    """Return the cells of each problem and network.
+
+    Parameters
+    ----------
+    found : sequence of Cell
+        All cells.
+    """
+    places: dict[tuple[str, float], list[Cell]] = {}
+    for cell in found:
+        places.setdefault((cell.problem, cell.ratio), []).append(cell)
+    return places.values()
+
+
+# -- rows ----------------------------------------------------------------------------------------------------
+def rows(design: Design, records: Sequence[Record]) -> list[Comparison]:
+    """Return each half's and model's errors, coverage and regret; then errors by problem, and of seconds.
+
+    Parameters
+    ----------
+    design : Design
+        Of the study.
+    records : sequence of Record
+        Of its units.
+    """
+    table: list[Comparison] = []
+    by_model = {model: cells(design, records, model) for model in MODELS}
+    for half in dict.fromkeys(cell.half for cell in by_model[TRIED]):
+        for model, every in by_model.items():
+            table += _half_rows(design, model, half, [cell for cell in every if cell.half == half])
+        table += _rule_rows(half, [cell for cell in by_model[TRIED] if cell.half == half])
+    for name in dict.fromkeys(cell.problem for cell in by_model[TRIED]):
+        errors = [cell.error for cell in by_model[TRIED] if cell.problem == name and not cell.synchronous]
+        table.append(_row(TRIED, name, "|predicted/measured - 1| of the time to the target, median", median_of(errors)))
+    return [*table, *_second_rows(records)]
+
+
+def _half_rows(design: Design, model: str, half: str, every: Sequence[Cell]) -> Iterable[Comparison]:
+    goals = model == TRIED
+    others = [cell for cell in every if not cell.synchronous]
+    errors, where = [cell.error for cell in others], f"{half} half"
+    quantity = "|predicted/measured - 1| of the time to the target"
+    yield _row(model, where, f"{quantity}, median", median_of(errors), MEDIAN_GOAL if goals else None)
+    yield _row(model, where, f"{quantity}, 90th percentile", _tail(errors), TAIL_GOAL if goals else None)
+    share = float(np.mean([cell.covered for cell in others]))
+    covered = Median(share, (share, share), 0.0, len(others))
+    words = f"share of intervals at {design.level:.0%} that hold what was measured"
+    yield _row(model, where, words, covered, design.level if goals else None, at_least=True)
+    different = [cell for cell in others if cell.is_different]
+    if different:
+        where_different = f"{where}, progress differs by more than {DIFFERENT:.0%}"
+        yield _row(model, where_different, f"{quantity}, median", median_of([cell.error for cell in different]))
+        share = float(np.mean([cell.covered for cell in different]))
+        yield _row(model, where_different, words, Median(share, (share, share), 0.0, len(different)))
+    lost = regrets(every)
+    words = "time of the choice predicted best over the best measured"
+    yield _row(model, where, f"{words}, median", median_of(lost), REGRET_GOAL if goals else None)
+    yield _row(model, where, f"{words}, 90th percentile", _tail(lost), REGRET_TAIL_GOAL if goals else None)
+    finite = [cell for cell in others if math.isfinite(cell.value)]
+    hidden = 1 - len(finite) / len(others)
+    words = "share of choices for which the pilot's noise leaves no finite prediction"
+    yield _row(model, where, words, Median(hidden, (hidden, hidden), 0.0, len(others)))
+    if finite:
+        yield _row(model, where, f"{quantity}, 90th percentile of finite ones", _tail([cell.error for cell in finite]))
+        share = float(np.mean([cell.covered for cell in finite]))
+        words = "share of intervals that hold what was measured, of finite predictions"
+        yield _row(model, where, words, Median(share, (share, share), 0.0, len(finite)))
+    late = float(sum(math.isinf(cell.measured) for cell in others)) / len(others)
+    words = f"share of choices that had not arrived after {LONGER:g} times the synchronous steps"
+    yield _row(model, where, words, Median(late, (late, late), 0.0, len(others)))
+
+
+def _rule_rows(half: str, every: Sequence[Cell]) -> Iterable[Comparison]:
+    for rule in RULES:
+        lost = regrets_of_rule(every, rule)
+        if lost:
+            words = "time of this fixed choice over the best measured"
+            yield _row(rule, f"{half} half", f"{words}, median", median_of(lost))
+            yield _row(rule, f"{half} half", f"{words}, 90th percentile", _tail(lost))
+
+
+def _tail(values: Sequence[float]) -> Median:
+    tail = float(np.quantile(values, TAIL, method="inverted_cdf"))
+    return Median(tail, (tail, max(values)), 0.0, len(values))
+
+
+def _second_rows(records: Sequence[Record]) -> Iterable[Comparison]:
+    for unit, record in of_kind(records, Seconds):
+        network = NETWORKS[unit.network]
+        predicted = predicted_seconds(Pilot.from_dict(record["pilot"]), network.m, list(network.choices))
+        for choice, value, seconds in zip(network.choices, predicted, record["seconds_per_step"], strict=True):
+            off = abs(value / seconds - 1)
+            quantity = "|predicted/measured - 1| of a step's seconds, real processes"
+            yield _row(choice.name, unit.network, quantity, Median(off, (off, off), 0.0, 1), SECONDS_GOAL)
+
+
+def _row(
+    model: str, where: str, quantity: str, value: Median, goal: float | None = None, *, at_least: bool = False
+) -> Comparison:
+    beside = ""
+    if goal is not None:
+        met = value.value >= goal if at_least else value.value <= goal
+        beside = f"goal: at {'least' if at_least else 'most'} {goal:g}, {'met' if met else 'missed'}; "
+    interval = f"; order statistics at level {value.level:.4g}" if value.level else ""
+    fields: dict[str, Any] = {"operator": model, "workload": where, "quantity": quantity}
+    return Comparison(
+        **fields,
+        measured=value.value,
+        interval=value.interval,
+        bound=None,
+        side="lower" if at_least else "upper",
+        verdict=Verdict.OUT_OF_SCOPE,
+        reason=f"{beside}{NO_THEOREM}{interval}",
+        n=value.n,
+        decides=False,
+    )
+
+
+# -- drawings --------------------------------------------------------------------------------------------------------
+
+LARGEST_REGRET = 5.0
+
+
+def figures(design: Design, records: Sequence[Record]) -> list[Figure]:
+    """Return the figures for which there are records.
+
+    Parameters
+    ----------
+    design : Design
+        Of the study.
+    records : sequence of Record
+        Of its units.
+    """
+    by_model = {model: cells(design, records, model) for model in (TRIED, FORMULAS, GUESS)}
+    if not by_model[TRIED]:
+        return []
+    hidden = sum(math.isinf(cell.value) for cell in by_model[TRIED])
+    ratios = ", ".join(f"{ratio:g}" for ratio in design.ratios)
+    caption = (
+        "Predicted by pilots (vertical) against measured in simulated trainings (horizontal): time to the target over "
+        f"that of synchronous uncompressed training; one mark a problem, choice and network (D/Y = {ratios}), bars: "
+        f"intervals at {design.level:.0%} of every fifth. Dashed: equal; dotted: {TAIL_GOAL:.0%} off. Choices that had "
+        f"not arrived after {LONGER:g} times the steps of the synchronous run are left out, and {hidden} whose "
+        "progress the pilots' noise hides."
+    )
+    words = (
+        "Measured: time of the choice that was predicted best over that of the best of all choices, one mark a problem "
+        f"and network; bar: median. Dashed: the goal for the median. Above {LARGEST_REGRET:g}: drawn there."
+    )
+    return [
+        Figure(lambda: _draw_times(by_model[TRIED]), caption),
+        Figure(lambda: _draw_regrets(by_model), words),
+    ]
+
+
+def _draw_times(every: Sequence[Cell]) -> Any:
+    halves, taus = list(dict.fromkeys(cell.half for cell in every)), sorted({cell.choice.tau for cell in every})
+    figure, axes = canvas(1, len(halves), height=4.2)
+    for ax, half in zip(axes[0], halves, strict=True):
+        shown = [c for c in every if c.half == half and math.isfinite(c.measured + c.value) and not c.synchronous]
+        for i, tau in enumerate(taus):
+            dots = [cell for cell in shown if cell.choice.tau == tau]
+            style = {"color": PALETTE[i % len(PALETTE)], "markersize": 3}
+            measured, value = [c.measured for c in dots], [c.value for c in dots]
+            ax.plot(measured, value, MARKS[i % len(MARKS)], label=f"{tau} local steps" if dots else None, **style)
+            for cell in dots[::5]:
+                assert cell.predicted is not None  # its value is finite
+                ends = [float(cell.predicted.interval.lo), min(float(cell.predicted.interval.hi), 10 * cell.value)]
+                ax.plot([cell.measured] * 2, ends, color=style["color"], linewidth=0.6)
+        line = np.array([min(c.measured for c in shown), max(c.measured for c in shown)])
+        ax.plot(line, line, "--", color="black", linewidth=0.8)
+        for factor in (1 - TAIL_GOAL, 1 + TAIL_GOAL):
+            ax.plot(line, factor * line, ":", color="grey", linewidth=0.8)
+        ax.set(title=f"{half} half", xscale="log", yscale="log", xlabel="measured")
+        plain_ticks(ax.xaxis)
+        plain_ticks(ax.yaxis)
+        ax.grid(alpha=0.3)
+        ax.legend(fontsize=7)
+    axes[0][0].set(ylabel="predicted")
+    return figure
+
+
+def _draw_regrets(by_model: dict[str, list[Cell]]) -> Any:
+    halves = list(dict.fromkeys(cell.half for cell in by_model[TRIED]))
+    figure, axes = canvas(1, len(halves), height=3.2)
+    for ax, half in zip(axes[0], halves, strict=True):
+        for x, (_, every) in enumerate(by_model.items()):
+            values = np.minimum(regrets([cell for cell in every if cell.half == half]), LARGEST_REGRET)
+            ax.plot(x + np.linspace(-0.3, 0.3, len(values)), values, MARKS[x], color=PALETTE[x], markersize=3)
+            ax.plot([x - 0.35, x + 0.35], [np.median(values)] * 2, color="black", linewidth=1.5)
+        ax.axhline(REGRET_GOAL, color="black", linestyle="--", linewidth=0.8)
+        ax.set(title=f"{half} half", yscale="log", ylabel="regret")
+        ax.set_xticks(range(len(by_model)), list(by_model))
+        plain_ticks(ax.yaxis)
+        ax.grid(alpha=0.3, axis="y")
+    return figure
+
+
+# -- the study -------------------------------------------------------------------------------------------------------
+
+PILOT_SEED = 1000
+
+
+@dataclass(frozen=True)
+class PredictionStudy(Design, Study):
+    """Pilots, then the trainings of every choice."""
+
+    name = "prediction"
+    description = "a pilot's predictions of times to a loss, of intervals and of the best choice against trainings"
+    minutes = 40
+    processes = 4
+    measures_seconds = True
+
+    def units(self) -> Sequence[str]:
+        """Return pilot:PROBLEM and training:PROBLEM:SEED, the design half first, and seconds:NETWORK."""
+        halves = [
+            [name for name in self.problems if PROBLEMS[name].half == half]
+            for half in (DESIGN, HELD_OUT, HELD_OUT_LATER)
+        ]
+        return [
+            *(
+                unit
+                for names in halves
+                for name in names
+                for unit in (str(Pilots(name)), *(str(Trainings(name, seed)) for seed in _seeds(name)))
+            ),
+            *(str(Seconds(name)) for name in self.networks),
+        ]
+
+    def measure(self, unit: str) -> Record:
+        """Return pilots, or what all choices have come to, or seconds of real processes."""
+        match read_unit(unit, KINDS):
+            case Pilots(name):
+                seed = PILOT_SEED + PROBLEMS[name].first_seed
+                return piloted(PROBLEMS[name], seed=seed, moments=self.moments, rounds=self.rounds)
+            case Trainings(name, seed):
+                problem = PROBLEMS[name]
+                rings = [RingOf.ratio(ratio, d=problem.d, m=problem.m) for ratio in self.ratios]
+                steps = round(problem.steps * LONGER)
+                runs = [carried_out(problem, choice, rings, seed=seed, steps=steps) for choice in problem.choices()]
+                return {"runs": runs}
+            case Seconds(name):
+                network = NETWORKS[name]
+                return measured_seconds(network.m, network.shape, list(network.choices), steps=self.real_steps)
+
+    def judge(self, records: Sequence[Record]) -> list[Comparison]:
+        """Return errors, coverage and regrets beside their goals; no theorem covers them, so that none decides."""
+        return rows(self, records)
+
+    def figures(self, records: Sequence[Record]) -> list[Figure]:
+        """Return predicted against measured times, and regrets."""
+        return figures(self, records)
+
+
+def _seeds(name: str) -> range:
+    problem = PROBLEMS[name]
+    return range(problem.first_seed, problem.first_seed + problem.seeds)
+
+
+PRESET = PredictionStudy()

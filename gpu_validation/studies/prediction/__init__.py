@@ -1,3 +1,0 @@
-"""What a pilot predicts against trainings."""
-
-from .study import PRESET as PRESET

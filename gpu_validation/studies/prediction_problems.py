@@ -1,0 +1,504 @@
+"""Pilots of simulated workers, and trainings that are timed on several networks at once."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from bounds.runtime import Communication, Ring, RingGather, RuntimeModel, ShiftedExponential, TwoShotRing
+from operators import ErrorFeedback, Feedback, Key, Operator, compressor
+from operators.exchange import Exchange
+from ratedist.pilots.pilot import Pilot
+
+from ..distributed.tensors import flat, floating_tensors
+from ..local_sgd.clock import Clock, SimulatedClock, Synchronisation
+from ..measurement.curves import objective
+from ..measurement.local_steps import Replica, training_rounds
+from ..measurement.simulation import engine_of
+from ..measurement.spec import TrainingRun
+from ..measurement.streams import MINI_BATCHES, STEP_TIMES
+from ..network import Shape
+from ..piloting.pilot import pilot
+from ..records.storage import Record
+from ..verdicts.time_to_target import arrival, smoothed
+from ..workloads import (
+    Characters,
+    DigitImages,
+    Draw,
+    Kink,
+    LeNet,
+    LogisticRegression,
+    MultiplicativeQuadratic,
+    Quadratic,
+    ResNet20,
+    Ridge,
+    SmallNetwork,
+    Workload,
+)
+from ..workloads.data import Bundled, Dirichlet
+from .unit import Unit
+
+# -- problems --------------------------------------------------------------------------------------------------------
+
+DESIGN, HELD_OUT, HELD_OUT_LATER = "design", "held-out", "held out later"  # the last after the second was looked at
+SIGN, TOP = "scaled_sign", "topk:0.05"
+QSGD, TCDQ = "qsgd:16,bucket=512", "tcdq:omega=1"
+TAUS = (1, 4, 16)
+LONGER = 1.5  # times the synchronous run's steps: so long are the others
+SHARE = 0.9  # of the fall of the synchronous run is the target
+LEAST_IN_SHARDS = 1000  # parameters; of shorter shards the headers would count, which a pilot's messages do not have
+WINDOW = 1 / 8  # of the steps so far, over which losses are averaged
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Parameters
+    ----------
+    half : str
+        DESIGN, HELD_OUT or HELD_OUT_LATER.
+    workload : Workload
+        What is trained.
+    m : int
+        Workers.
+    steps : int, optional
+        Of the synchronous run, which has the target in it.
+    operators : tuple of str, optional
+        That compress; contractive ones with error feedback.
+    optimizer : str, optional
+        As of a training run.
+    taus : tuple of int, optional
+        Local steps between averages.
+    seeds : int, optional
+        How many trainings of each choice.
+    first_seed : int, optional
+        Of the first training; pilots have others.
+    """
+
+    half: str
+    workload: Workload
+    m: int
+    steps: int = 256
+    operators: tuple[str, ...] = (QSGD, TCDQ, SIGN)
+    optimizer: str = "sgd"
+    taus: tuple[int, ...] = TAUS
+    seeds: int = 3
+    first_seed: int = 0
+
+    @property
+    def d(self) -> int:
+        """Trained parameters."""
+        return sum(p.numel() for p in self.workload.model().parameters())
+
+    def choices(self) -> list[Choice]:
+        """Return what is trained, synchronous uncompressed training first."""
+        names = ("", *self.operators)
+        choices = [Choice(name, "gather", tau) for name in names for tau in self.taus]
+        unbiased = [name for name in self.operators if isinstance(Choice(name, "gather", 1).method(), Operator)]
+        shot = unbiased[-1:] if self.d >= LEAST_IN_SHARDS else []
+        return choices + [Choice(name, "two_shot", tau) for name in shot for tau in self.taus[:2]]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Parameters
+    ----------
+    operator : str
+        Its specification; "" without compression.
+    exchange : Exchange
+        How messages travel.
+    tau : int
+        Local steps between two averages.
+    """
+
+    operator: str
+    exchange: Exchange
+    tau: int
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        words = [self.operator or "binary32", f"tau = {self.tau}"]
+        return ", ".join(words[:1] + [self.exchange.replace("_", " ")] * (self.exchange != "gather") + words[1:])
+
+    def method(self) -> Operator | Feedback | None:
+        """Return what compresses."""
+        if not self.operator:
+            return None
+        operator = compressor(self.operator)
+        assert isinstance(operator, Operator)  # none has a memory of its own
+        return ErrorFeedback(operator) if self.operator in (SIGN, TOP) else operator
+
+
+# Learning rates are those of the workloads or of the other studies; steps and seeds are what the time allows.
+PROBLEMS: dict[str, Problem] = {
+    "quadratic": Problem(DESIGN, Quadratic(copies=5, noise=0.02, eta=0.08), m=4),
+    "multiplicative": Problem(DESIGN, MultiplicativeQuadratic(copies=5, noise=0.01, noise_growth=1.0, eta=0.1), m=8),
+    "ridge": Problem(DESIGN, Ridge(batch=16, eta=0.02), m=2),
+    "logistic": Problem(DESIGN, LogisticRegression(), m=4),
+    "logistic, Dirichlet(.5)": Problem(DESIGN, LogisticRegression(split=Dirichlet(8, alpha=0.5)), m=8),
+    "mlp": Problem(DESIGN, SmallNetwork(), m=4),
+    "mlp, Dirichlet(.5)": Problem(DESIGN, SmallNetwork(split=Dirichlet(4, alpha=0.5)), m=4),
+    "mlp, momentum": Problem(DESIGN, SmallNetwork(eta=0.03), m=2, optimizer="momentum"),
+    "characters, 4": Problem(DESIGN, Characters(), m=4, seeds=1),
+    "quadratic, many": Problem(HELD_OUT, Quadratic(copies=20, noise=0.02, eta=0.1), m=2),
+    "kink": Problem(HELD_OUT, Kink.hard(tau=16, d=100, noise=2.0, eta=0.08), m=4, seeds=2),
+    "ridge, classes": Problem(HELD_OUT, Ridge(source=Bundled("breast_cancer"), batch=16, eta=0.01), m=8, seeds=2),
+    "logistic, classes": Problem(HELD_OUT, LogisticRegression(source=Bundled("breast_cancer"), batch=8), m=2),
+    "logistic, Dirichlet(.2)": Problem(HELD_OUT, LogisticRegression(split=Dirichlet(4, alpha=0.2)), m=4),
+    "mlp, wide": Problem(HELD_OUT, SmallNetwork(hidden=64, eta=0.1), m=8, seeds=1),
+    "mlp, Adam": Problem(HELD_OUT, SmallNetwork(eta=0.01), m=4, optimizer="adam"),
+    "lenet": Problem(HELD_OUT, LeNet(), m=4, seeds=1),
+    "characters": Problem(HELD_OUT, Characters(), m=2, seeds=2),
+}
+
+RESNET = ResNet20(source=DigitImages(side=16, held_out=0.65), batch=8, decay=0.0, eta=0.03, augmentation="none")
+FEW: dict[str, Any] = {"operators": (QSGD, SIGN), "steps": 96}  # a gradient of eight images takes 8 ms on a core
+
+
+def _anew(workload: Workload, m: int, **fields: Any) -> Problem:
+    return Problem(HELD_OUT_LATER, workload, m, **{"seeds": 1, "first_seed": 100, **fields})
+
+
+# What hides progress from a pilot was mended after HELD_OUT had been run: these were run after that, once.
+PROBLEMS |= {
+    "resnet20": _anew(RESNET, 2, **FEW),
+    "characters, 8": _anew(Characters(batch=8, start=1), 2),
+    "kink, slight": _anew(Kink.hard(tau=4, d=60, noise=1.0, eta=0.05), 2, seeds=2),
+    "lenet, 16": _anew(LeNet(batch=16, eta=0.2, start=1), 2),
+    "mlp, narrow": _anew(SmallNetwork(hidden=16, eta=0.3), 2),
+    "mlp, Dirichlet(.3)": _anew(SmallNetwork(split=Dirichlet(4, seed=1, alpha=0.3)), 4),
+    "quadratic, noisy": _anew(Quadratic(copies=10, noise=0.05, eta=0.06), 8, seeds=2),
+    "resnet20, Dirichlet(.5)": _anew(replace(RESNET, split=Dirichlet(2, seed=1, alpha=0.5)), 2, **FEW),
+    "logistic, Dirichlet(.3)": _anew(LogisticRegression(batch=16, split=Dirichlet(2, seed=1, alpha=0.3)), 2),
+    "mlp, momentum, 24": _anew(SmallNetwork(hidden=24, eta=0.02), 4, optimizer="momentum"),
+    "ridge, slow": _anew(Ridge(batch=8, eta=0.015), 4, seeds=2),
+}
+
+RATIOS = (0.5, 4.0, 20.0, 50.0)  # D/Y of the uncompressed sum
+LATENCY_SHARE = 0.2  # of D
+STEP_S = 10.0  # so long that the milliseconds of coding, which the simulated clock leaves out, do not matter
+JITTER = 0.1  # random part of a step
+
+
+@dataclass(frozen=True)
+class Pilots(Unit, kind="pilot"):
+    """The pilots of a problem: at its start, and halfway to the target of a training of their own."""
+
+    problem: str
+
+
+@dataclass(frozen=True)
+class Trainings(Unit, kind="training"):
+    """All choices of a problem, with one seed."""
+
+    problem: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Seconds(Unit, kind="seconds"):
+    """A pilot of real processes, and what their steps take then."""
+
+    network: str
+
+
+@dataclass(frozen=True)
+class RealNetwork:
+    """Parameters
+    ----------
+    m : int
+        Processes.
+    shape : Shape
+        Of the network.
+    choices : tuple of Choice
+        What is timed.
+    """
+
+    m: int
+    shape: Shape
+    choices: tuple[Choice, ...]
+
+
+TIMED = (
+    Choice("", "gather", 1),
+    Choice("", "gather", 8),
+    Choice(SIGN, "gather", 1),
+    Choice(QSGD, "gather", 4),
+    Choice(TCDQ, "two_shot", 1),
+)
+NETWORKS = {
+    "2 processes, 10 Mbit/s, 1 ms": RealNetwork(2, Shape(rate_bit_per_s=1e7, delay_s=1e-3), TIMED),
+    "4 processes, 50 Mbit/s, 2 ms": RealNetwork(4, Shape(rate_bit_per_s=5e7, delay_s=2e-3), TIMED),
+}
+
+KINDS: tuple[type[Pilots | Trainings | Seconds], ...] = (Pilots, Trainings, Seconds)
+
+
+@dataclass(frozen=True)
+class Design:
+    """What is piloted and trained, and how well a prediction is to be.
+
+    Parameters
+    ----------
+    problems : tuple of str, optional
+        By name.
+    ratios : tuple of float, optional
+        D/Y of the uncompressed sum on each network.
+    networks : tuple of str, optional
+        Of real processes, by name.
+    moments : int, optional
+        Of a pilot.
+    rounds : int, optional
+        Trial rounds of a pilot.
+    level : float, optional
+        Confidence of a prediction's interval.
+    real_steps : int, optional
+        Of a training by real processes.
+    """
+
+    problems: tuple[str, ...] = tuple(name for name, problem in PROBLEMS.items() if problem.half != HELD_OUT_LATER)
+    ratios: tuple[float, ...] = RATIOS
+    networks: tuple[str, ...] = tuple(NETWORKS)
+    moments: int = 8
+    rounds: int = 3
+    level: float = 0.9
+    real_steps: int = 96
+
+
+# -- trainings -------------------------------------------------------------------------------------------------------
+
+LAW = ShiftedExponential((1 - JITTER) * STEP_S, JITTER * STEP_S)
+
+
+class Clocks(Clock):
+    """The same run's time on several networks.
+
+    Parameters
+    ----------
+    clocks : list of SimulatedClock
+        One a network.
+    bits : int or None
+        Of every message; None for what was sent.  Uncompressed models of some problems are binary64, and a plan sends
+        binary32.
+    """
+
+    def __init__(self, clocks: list[SimulatedClock], bits: int | None) -> None:
+        super().__init__()
+        self.clocks, self.bits = clocks, bits
+
+    def seconds(self) -> float:
+        """Return simulated seconds on the slowest network."""
+        return max((clock.seconds() for clock in self.clocks), default=0.0)
+
+    def _pass(self, sync: Synchronisation) -> None:
+        bits = sync.bits if self.bits is None else [self.bits] * len(sync.bits)
+        for clock in self.clocks:
+            clock.advance_round(sync.steps, bits, sync.participants, sync.mean_bits, sync.flight)
+
+    def computed(self, ranks: Any) -> list[float]:
+        """Return the computing seconds on the first network."""
+        return self.clocks[0].computed(ranks)
+
+    def averaged(self, ranks: Any) -> list[float]:
+        """Return the averaging seconds on the first network."""
+        return self.clocks[0].averaged(ranks)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the clocks of all networks."""
+        return {"clocks": [clock.state_dict() for clock in self.clocks]}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state."""
+        for clock, stated in zip(self.clocks, state["clocks"], strict=True):
+            clock.load_state_dict(stated)
+
+
+@dataclass(frozen=True)
+class RingOf:
+    """A ring of equal links.
+
+    Parameters
+    ----------
+    latency_s : float, seconds
+        Of a hop.
+    bit_per_s : float, bit/s
+        Of a link.
+    """
+
+    latency_s: float
+    bit_per_s: float
+
+    @classmethod
+    def ratio(cls, ratio: float, *, d: int, m: int) -> RingOf:
+        """Return the ring on which an uncompressed sum takes so many steps.
+
+        Parameters
+        ----------
+        ratio : float
+            D/Y.
+        d : int
+            Trained parameters.
+        m : int
+            Workers.
+        """
+        hops, sum_s = 2 * (m - 1), ratio * STEP_S
+        return cls(LATENCY_SHARE * sum_s / hops, hops / m * 32 * d / ((1 - LATENCY_SHARE) * sum_s))
+
+    def communication(self, choice: Choice) -> Communication:
+        """Return what messages take on it."""
+        link = self.latency_s, self.bit_per_s / 8
+        if not choice.operator:
+            return Ring(*link)
+        return RingGather(*link) if choice.exchange == "gather" else TwoShotRing(*link)
+
+
+def carried_out(problem: Problem, choice: Choice, rings: Sequence[RingOf], *, seed: int, steps: int) -> Record:
+    """Train with one choice; losses at every ``max(taus)`` steps, and what all steps took on every ring.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is trained.
+    choice : Choice
+        How.
+    rings : sequence of RingOf
+        The networks on which the training is timed.
+    seed : int
+        Of all randomness.
+    steps : int
+        Local ones.
+    """
+    replicas, clocks, rounds = _started(problem, choice, rings, seed=seed, steps=steps)
+    watched, looker = floating_tensors(replicas[0].model), problem.workload.model()
+    every, done = max(problem.taus), 0
+    at_steps, losses = [0], [objective(problem.workload, looker, flat(watched))]
+    for accounts in rounds:
+        done += accounts[0].tau
+        if done % every == 0:
+            at_steps.append(done)
+            losses.append(objective(problem.workload, looker, flat(watched)))
+        if done >= steps:
+            break
+    return {
+        "choice": choice.name,
+        "step": at_steps,
+        "losses": [float(f"{loss:.7g}") for loss in losses],
+        "seconds_per_step": [float(f"{clock.seconds() / done:.7g}") for clock in clocks.clocks],
+    }
+
+
+def _started(
+    problem: Problem, choice: Choice, rings: Sequence[RingOf], *, seed: int, steps: int
+) -> tuple[list[Replica], Clocks, Iterator[Any]]:
+    run = TrainingRun(
+        problem.workload,
+        choice.tau,
+        LAW,
+        seed,
+        steps=steps,
+        operator=choice.method(),
+        exchange=choice.exchange,
+        optimizer=problem.optimizer,
+    )
+    problem.workload.require_workers(problem.m)
+    key = Key(seed).fold_in(STEP_TIMES)
+    models = [RuntimeModel(LAW, communication=ring.communication(choice), m=problem.m) for ring in rings]
+    bits = None if choice.operator else 32 * problem.d
+    clocks = Clocks([SimulatedClock(model, m=problem.m, key=key) for model in models], bits)
+    replicas = [Replica.of(run, rank) for rank in range(problem.m)]
+    return replicas, clocks, training_rounds(engine_of(run, replicas, clocks), replicas)
+
+
+def steps_to_share(step: Sequence[int], losses: Sequence[float]) -> float:
+    """Return the steps until a run had made ``SHARE`` of its fall, in the mean over a window.
+
+    Parameters
+    ----------
+    step : sequence of int
+        At which losses were taken.
+    losses : sequence of float
+        The first that of the start.
+    """
+    return arrival(step, losses, target_of(step, losses), share=WINDOW)
+
+
+def target_of(step: Sequence[int], losses: Sequence[float]) -> float:
+    """Return the loss at which a run had made ``SHARE`` of its fall.
+
+    Parameters
+    ----------
+    step : sequence of int
+        At which losses were taken.
+    losses : sequence of float
+        The first that of the start.
+    """
+    last = float(smoothed(step, losses, step[-1], window_s=WINDOW * step[-1]))
+    return losses[0] - SHARE * (losses[0] - last)
+
+
+def piloted(problem: Problem, *, seed: int, moments: int, rounds: int) -> Record:
+    """Return pilots of a synchronous training, at its start and halfway to its target, and its steps to that.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is trained.
+    seed : int
+        Of the training that leads there, and of the batches.
+    moments : int
+        Of each pilot.
+    rounds : int
+        Trial rounds of each.
+    """
+    synchronous, workload, every = problem.choices()[0], problem.workload, max(problem.taus)
+    replicas, _, trained = _started(problem, synchronous, [], seed=seed, steps=problem.steps)
+    model, looker = replicas[0].model, workload.model()
+    states = [copy.deepcopy((model, replicas[0].optimizer))]
+    losses = [objective(workload, looker, flat(floating_tensors(model)))]
+    for k, _ in enumerate(itertools.islice(trained, problem.steps), 1):
+        if k % every == 0:
+            states.append(copy.deepcopy((model, replicas[0].optimizer)))
+            losses.append(objective(workload, looker, flat(floating_tensors(model))))
+    steps = steps_to_share(range(0, problem.steps + 1, every), losses)
+    halfway = round(steps / 2 / every)
+    pilots = [
+        _pilot(problem, *states[place], seed=seed, stage=stage, moments=moments, rounds=rounds)
+        for stage, place in enumerate((0, halfway))
+    ]
+    return {"pilots": [each.to_dict() for each in pilots], "steps": steps, "halfway": halfway * every}
+
+
+def _pilot(
+    problem: Problem,
+    model: torch.nn.Module,
+    optimizer: torch.optim.Optimizer,
+    *,
+    seed: int,
+    stage: int,
+    moments: int,
+    rounds: int,
+) -> Pilot:
+    workload = problem.workload
+    return pilot(
+        model,
+        optimizer,
+        workload.loss_on,
+        _draws(workload, seed, 0, stage + 1),
+        moments=moments,
+        operators=problem.operators,
+        rounds=rounds,
+        round_taus=problem.taus,
+        worker_batches=[_draws(workload, seed, rank, stage + 3) for rank in range(problem.m)],
+        seed=seed,
+    )
+
+
+def _draws(workload: Workload, seed: int, rank: int, stream: int) -> Iterator[Draw]:
+    """Yield the mini-batches of a worker, on a stream that no training has."""
+    for k in itertools.count():
+        yield workload.draw(key=Key(seed, step=k, rank=rank).fold_in(MINI_BATCHES).fold_in(stream))
