@@ -216,7 +216,7 @@ def plot_comparison(
         ends.append((name, most, float(limit[-1]), "black"))
     nmses = [nmse for _, _, nmse, _ in points]
     ax.set(xlabel="bits per coordinate", ylabel="NMSE", yscale="log", xlim=(0, 1.02 * most))
-    ax.set_title(f"{title}\nlimits: worst case, equal to Gaussian", loc="left", fontsize=8)
+    ax.set_title(f"{title}\nlimits: for the worst x, and for Gaussian x", loc="left", fontsize=8)
     ax.xaxis.label.set_size(8)
     ax.yaxis.label.set_size(8)
     ax.tick_params(labelsize=8)

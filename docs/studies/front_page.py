@@ -12,7 +12,7 @@ FAMILIES = ("tcdq", "eden", "qsgd", "topk")
 BITS = (1, 1.5, 2, 3, 4)
 D, SEED = 100_000, 0
 FIGURE = Path(__file__).parent.parent / "_static" / "compare.svg"
-TITLE = "TCDQ comes within 0.1 bits per coordinate of the limit (one Gaussian vector, d = 100 000)"
+TITLE = "TCDQ comes within 0.1 bits per coordinate of the limit (one Gaussian vector, d = 100,000)"
 
 
 def compared() -> rd.Comparison:

@@ -143,8 +143,8 @@ class Comparison(Answered):
         return text.getvalue()
 
     def to_latex(self) -> str:
-        """Return the table as a LaTeX ``tabular``; it needs no package."""
-        head = "operator & bits/$d$ & NMSE & gap & seconds \\\\"
+        """Return the table as a LaTeX ``tabular``, with the columns of the printed one; it needs no package."""
+        head = "compressor & bits per coordinate & NMSE & excess bits & code [ms] \\\\"
         lines = [_latex_line(row) for row in self.rows if row.measured is not None]
         return "\n".join(
             (r"\begin{tabular}{lrrrr}", r"\hline", head, r"\hline", *lines, r"\hline", r"\end{tabular}", "")
@@ -240,7 +240,7 @@ class Comparison(Answered):
         return min((rate for rate in asked if abs(rate - bits) <= NEAR * rate), default=bits)
 
     def _beside_own(self, own: Measured) -> str:
-        """Return which compressor has no larger error than the user's own with the fewest bits."""
+        """Return which compressor has no larger error than the user's own with the fewest bits, to two digits."""
         measured = [row.measured for row in self.rows if row.measured is not None and row.measured is not own]
         if measured and min(point.bits for point in measured) > (1 + NEAR) * own.bits:
             return (
@@ -250,10 +250,10 @@ class Comparison(Answered):
         better = [point for point in measured if point.nmse <= own.nmse and point.bits < own.bits]
         if not better:
             return f"{own.operator}: no other compressor here has as small an error with fewer bits."
-        least = min(better, key=lambda point: point.bits)
+        least = min(better, key=lambda point: (float(f"{point.bits:.2g}"), point.nmse))
         return (
-            f"{own.operator} sends {own.bits:.3g} bits per coordinate; {least.operator} makes no larger error with "
-            f"{least.bits:.3g}."
+            f"{own.operator} sends {own.bits:.3g} bits per coordinate for NMSE {own.nmse:.3g}; {least.operator} needs "
+            f"{least.bits:.3g} for {least.nmse:.3g}."
         )
 
     def _table(self, points: Sequence[tuple[float, Measured, Compared]]) -> Table:
@@ -511,7 +511,7 @@ def _latex_line(row: Compared) -> str:
     cells = row.row()
     name = "".join(LATEX.get(letter, letter) for letter in " ".join(str(cells["operator"]).split()))
     gap = "" if cells["gap"] is None else f"{cells['gap']:.3f}"
-    return rf"{name} & {cells['bits']:.3f} & {cells['nmse']:.4g} & {gap} & {cells['seconds']:.3g} \\"
+    return rf"{name} & {cells['bits']:.3f} & {cells['nmse']:.3g} & {gap} & {1e3 * cells['seconds']:.3g} \\"
 
 
 def _cell(value: Any) -> str:

@@ -45,7 +45,8 @@ def _carry_out(words: Sequence[str]) -> int:
     assert call.command is not None
     command = call.command
     if rest and not command.takes_symbols:
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        unknown = f"unrecognized arguments: {' '.join(rest)} (see {PROGRAM} {options.command} --help)"
+        return _said(options.command, unknown, USAGE)
     try:
         result = command.run(**keywords_of(command, options, rest))
         if options.json:

@@ -111,7 +111,7 @@ def test_a_figure_fits_its_width_and_names_what_its_limits_are(width_in):
     box = ax.figure.get_tightbbox()
     assert box.x0 >= 0
     assert box.x1 <= width_in
-    assert "worst case" in ax.get_title(loc="left")
+    assert "for the worst x, and for Gaussian x" in ax.get_title(loc="left")
     assert "Gaussian" in ax.get_title(loc="left")
     assert {text.get_text() for text in ax.texts} == {"tcdq", "zeros", "limit, unbiased", "limit, biased"}
     assert min(text.get_fontsize() for text in [*ax.texts, ax.xaxis.label, ax.yaxis.label, ax.title]) >= 8
