@@ -58,8 +58,10 @@ from .feedback.one_bit_adam import OneBitAdam as OneBitAdam
 from .feedback.power_sgd import PowerSGD as PowerSGD
 from .functions.own import own as own
 from .key import Key as Key
+from .key import Keys as Keys
 from .message import CorruptMessage as CorruptMessage
 from .message import Message as Message
+from .message import Messages as Messages
 from .operator import Operator as Operator
 from .operator import Size as Size
 from .rate import Rate as Rate

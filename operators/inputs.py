@@ -81,6 +81,27 @@ def canonical_tensor(x: Any) -> torch.Tensor:
     return tensor
 
 
+def canonical_rows(x: Any) -> torch.Tensor:
+    """Return x as a finite, contiguous float32 matrix, shape (m, d), m >= 1 and d >= 1, on its device.
+
+    Parameters
+    ----------
+    x
+        Float tensor, float array or nested lists of numbers, with two dimensions.
+
+    Raises
+    ------
+    TypeError
+        If x is not an array of real numbers.
+    ValueError
+        For another number of dimensions, an empty matrix, NaN or infinity.
+    """
+    matrix = plain_tensor(x)
+    if matrix.ndim != 2:
+        raise ValueError(f"x must be a matrix of one vector per row; got shape {tuple(matrix.shape)}")
+    return canonical_tensor(matrix).reshape(matrix.shape)
+
+
 def canonical(x: Any) -> np.ndarray:
     """Return ``canonical_tensor(x)`` as an array on the CPU.
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from types import NoneType
+from typing import Any
 
 from bounds.fields import Fields, whole
 
@@ -76,3 +77,30 @@ class Key(Fields):
         key = object.__new__(type(self))
         key.__dict__.update(self.__dict__, **changes)
         return key
+
+
+class Keys(Sequence[Key]):
+    """The streams of several ranks of one run, one for each row of a batch.
+
+    It is a sequence of ``Key`` that makes a key when it is indexed, so that a batch of many ranks needs no object for
+    each of them.
+
+    Parameters
+    ----------
+    key : Key
+        The stream; its rank is replaced.
+    ranks : sequence of int
+        The ranks in [0, 2^64), in the order of the rows.
+    """
+
+    def __init__(self, key: Key, ranks: Sequence[int]) -> None:
+        self.key, self.ranks = key, ranks
+
+    def __len__(self) -> int:
+        return len(self.ranks)
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return the key of one row, or the keys of a slice of the rows."""
+        if isinstance(index, slice):
+            return Keys(self.key, self.ranks[index])
+        return self.key._with(rank=int(self.ranks[index]))

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
 
+import numpy as np
 import torch
 
 from bounds.fields import whole
@@ -100,3 +104,90 @@ class Message:
         if len(raw) != (bits + 7) // 8:
             raise CorruptMessage(f"the frame announces {bits} bits but carries {len(raw)} bytes")
         return cls(torch.frombuffer(raw, dtype=torch.uint8) if raw else torch.empty(0, dtype=torch.uint8), bits)
+
+
+@dataclass(frozen=True, eq=False)
+class Messages(Sequence[Message]):
+    """The messages of a batch of vectors, one after the other in one tensor.
+
+    It is a sequence of ``Message``: indexing and iteration give views of the payload.  One tensor for the batch costs
+    less than an object per message, of which an exchange between a thousand workers has a million.
+
+    Parameters
+    ----------
+    payload : tensor
+        uint8 tensor, the payloads in order, each from a whole byte on.
+    bits : ndarray, bits
+        int64, shape (m,): the length of every message.
+
+    Raises
+    ------
+    ValueError
+        If the payload does not have as many bytes as the messages.
+    """
+
+    payload: torch.Tensor
+    bits: np.ndarray
+
+    def __post_init__(self) -> None:
+        if int(self.ends[-1] if len(self) else 0) != self.payload.numel():
+            raise ValueError(f"messages of {int(self.ends[-1])} bytes cannot fill {self.payload.numel()} payload bytes")
+
+    @classmethod
+    def of(cls, messages: Iterable[Message]) -> Self:
+        """Return the batch of some messages, whose payloads it copies.
+
+        Parameters
+        ----------
+        messages : iterable of Message
+            Messages on one device, in their order.
+        """
+        if isinstance(messages, cls):
+            return messages
+        listed = list(messages)
+        payload = torch.cat([message.payload for message in listed]) if listed else torch.empty(0, dtype=torch.uint8)
+        return cls(payload, np.array([message.bits for message in listed], np.int64))
+
+    @cached_property
+    def ends(self) -> np.ndarray:
+        """Index of the first byte behind each message: int64, shape (m,)."""
+        return np.cumsum(self.nbytes)
+
+    @property
+    def nbytes(self) -> np.ndarray:
+        """Length of each payload in bytes: int64, shape (m,)."""
+        return (self.bits + 7) // 8
+
+    def __len__(self) -> int:
+        return self.bits.size
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return one message, or the batch of a slice's messages."""
+        if isinstance(index, slice):
+            return Messages.of([self[i] for i in range(*index.indices(len(self)))])
+        place = range(len(self))[index]
+        end = int(self.ends[place])
+        return Message(self.payload[end - int(self.nbytes[place]) : end], int(self.bits[place]))
+
+    def have_clean_padding(self) -> bool:
+        """Return whether all bits behind the last bit of every message are zero."""
+        some = self.bits > 0
+        pad = -self.bits[some] % 8
+        return not (self.payload.cpu().numpy()[self.ends[some] - 1] & ((1 << pad) - 1)).any()
+
+    def rows(self, bits: int) -> np.ndarray:
+        """Return the payloads of messages of one length as a matrix: uint8, shape (m, ceil(bits/8)).
+
+        Parameters
+        ----------
+        bits : int, bits
+            The length that every message must have.
+
+        Raises
+        ------
+        CorruptMessage
+            If a message has another length.
+        """
+        if (self.bits != bits).any():
+            raise CorruptMessage(f"every message must have {bits} bits")
+        return self.payload.numpy().reshape(len(self), (bits + 7) // 8)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,13 +17,15 @@ from bounds.claims import Claim
 from bounds.fields import Fields, whole
 
 from .inputs import canonical as canonical
-from .inputs import canonical_tensor, plain_tensor
+from .inputs import canonical_rows, canonical_tensor, plain_tensor
+from .kernels import is_forced
 from .key import Key
-from .message import CorruptMessage, Message
+from .message import CorruptMessage, Message, Messages
 from .rate import Rate
 
 Randomness = Literal["none", "private", "shared"]
 LONG = 1 << 20  # coordinates; for longer vectors the message length is checked before memory is allocated
+SHORT = 1 << 14  # coordinates; longer rows gain nothing from a batch, which needs 12 bytes per coordinate
 
 
 @dataclass(frozen=True)
@@ -228,6 +231,93 @@ class Operator(Fields, ABC):
                 return self._decode_tensor(payload, message.bits, d, key if self.randomness == "shared" else None)
         except MemoryError:
             raise _too_long(d) from None
+
+    def encode_rows(self, x: torch.Tensor | np.ndarray, *, keys: Sequence[Key]) -> Messages:
+        """Compress a batch: row i becomes the message that ``encode`` makes of it with key i, bit for bit.
+
+        Operators with a loop over rows take microseconds per short row; all others encode row after row.
+
+        Parameters
+        ----------
+        x : tensor or ndarray, shape (m, d)
+            One vector per row, m >= 1 and d >= 1, of any float dtype; not modified.
+        keys : sequence of Key
+            One stream per row; ``Keys`` for the ranks of one run.
+
+        Raises
+        ------
+        ValueError
+            For an empty matrix, another number of keys, NaN or infinity.
+        TypeError
+            For a dtype that is no float.
+        """
+        matrix = canonical_rows(x)
+        if len(keys) != matrix.shape[0]:
+            raise ValueError(f"there must be one key per row; got {len(keys)} keys for {matrix.shape[0]} rows")
+        if matrix.is_cpu and matrix.shape[1] <= SHORT and not is_forced():
+            try:
+                batch = self._encode_rows(matrix.numpy(), keys)
+            except ValueError:
+                batch = None  # the loop below names the vector and its fault
+            if batch is not None:
+                return batch
+        return Messages.of([self.encode(row, key=key) for row, key in zip(matrix, keys, strict=True)])
+
+    def decode_rows(self, messages: Sequence[Message], *, d: int, keys: Sequence[Key] | None = None) -> torch.Tensor:
+        """Rebuild the vectors of a batch: float32 tensor, shape (m, d), row i equal to ``decode`` of message i.
+
+        Parameters
+        ----------
+        messages : sequence of Message
+            At least one message, as from ``encode_rows``.
+        d : int
+            Number of coordinates of each vector.
+        keys : sequence of Key or None, optional
+            The encoders' keys; needed only if ``randomness`` is "shared".
+
+        Raises
+        ------
+        CorruptMessage
+            For a payload that no encoder can have produced; it names the row.
+        ValueError
+            For d < 1, no message, or missing keys.
+        """
+        d = d if type(d) is int else whole("d", d)
+        if d < 1 or not len(messages):
+            raise ValueError(f"d and the number of messages must be at least 1; got {d} and {len(messages)}")
+        self._check_key(keys[0] if keys else None)
+        if keys is not None and len(keys) != len(messages):
+            raise ValueError(f"there must be one key per message; got {len(keys)} keys for {len(messages)} messages")
+        require_memory(d * len(messages))
+        batch = Messages.of(messages)
+        if batch.payload.is_cpu and d <= SHORT and not is_forced() and batch.have_clean_padding():
+            try:
+                rows = self._decode_rows(batch, d, keys or ())
+            except CorruptMessage:
+                rows = None  # the loop below names the message and its fault
+            if rows is not None:
+                return torch.from_numpy(rows)
+        return torch.stack([self._decode_row(batch, i, d, keys) for i in range(len(batch))])
+
+    def _decode_row(self, batch: Messages, row: int, d: int, keys: Sequence[Key] | None) -> torch.Tensor:
+        try:
+            return self.decode(batch[row], d=d, key=keys[row] if keys else None)
+        except CorruptMessage as error:
+            raise CorruptMessage(f"row {row}: {error}") from error
+
+    def _encode_rows(self, x: np.ndarray, keys: Sequence[Key]) -> Messages | None:
+        """Return the messages of a canonical matrix; None, the default, to encode row after row.
+
+        Raise ValueError if some row must be refused.
+        """
+        return None
+
+    def _decode_rows(self, messages: Messages, d: int, keys: Sequence[Key]) -> np.ndarray | None:
+        """Return the decoded matrix: float32, shape (m, d); None, the default, to decode row after row.
+
+        Raise CorruptMessage if some message is corrupt.
+        """
+        return None
 
     def _check_key(self, key: Key | None) -> None:
         if self.randomness == "shared" and key is None:

@@ -23,7 +23,7 @@ from llvmlite import binding
 
 from .catalogue import all_aggregates, all_operators
 from .compilation.processors import LEVELS, features_of, processors
-from .key import Key
+from .key import Key, Keys
 from .operator import Operator
 
 LENGTHS = 1, 1000, 10_000, 300_000  # below and above the tiles, samples, caches and segments of the loops
@@ -31,7 +31,7 @@ WORKERS = 3  # for an aggregation that takes any number
 
 
 def send(operator: Operator) -> None:
-    """Encode and decode one vector of each length.
+    """Encode and decode one vector of each length, and a batch.
 
     Parameters
     ----------
@@ -41,6 +41,8 @@ def send(operator: Operator) -> None:
     for d in LENGTHS:
         x = torch.linspace(-1, 1, d)
         operator.decode(operator.encode(x, key=Key(0)), d=d, key=Key(0))
+    x, keys = torch.linspace(-1, 1, LENGTHS[1]).expand(2, -1), Keys(Key(0), range(2))
+    operator.decode_rows(operator.encode_rows(x, keys=keys), d=LENGTHS[1], keys=keys)
 
 
 def send_examples(name: str) -> None:

@@ -6,7 +6,7 @@ same words, in any order and in any piece.  Nothing here touches a global genera
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
@@ -16,8 +16,8 @@ import torch
 
 from .compilation import jit
 from .kernels.philox import TILE, Stream, tiled
-from .kernels.philox.cpu import fill_stream, rounds
-from .key import Key
+from .kernels.philox.cpu import fill_stream, fill_tile, rounds
+from .key import Key, Keys
 
 _MASK64 = 0xFFFFFFFFFFFFFFFF
 _ABSENT = 1 << 64  # the rank of a shared key, when it is hashed
@@ -47,6 +47,42 @@ def _absorb(fields, seed):
         low = fields[2 * i]
         k0, k1, _, _ = rounds(low & mask, low >> half, fields[2 * i + 1], np.uint64(i + 1), k0, k1)
     return k0, k1
+
+
+def philox_keys(keys: Sequence[Key]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the 64-bit Philox keys of many streams: two uint64 arrays, shape (m,); see ``philox_key``.
+
+    Parameters
+    ----------
+    keys : sequence of Key
+        The streams, at least one.
+    """
+    first = keys[0]
+    if isinstance(keys, Keys):
+        columns = [[word] for word in (first.step, 0, first.layer, *first.path)]
+        columns[1] = list(keys.ranks)
+        seeds = [first.seed]
+    elif len({len(key.path) for key in keys}) == 1:
+        ranks = [_ABSENT if key.rank is None else key.rank for key in keys]
+        folds = [list(column) for column in zip(*(key.path for key in keys), strict=True)]
+        columns = [[key.step for key in keys], ranks, [key.layer for key in keys], *folds]
+        seeds = [key.seed for key in keys]
+    else:
+        pairs = np.array([philox_key(key) for key in keys], np.uint64)
+        return pairs[:, 0], pairs[:, 1]
+    fields = np.empty((len(keys), 2 * len(columns)), np.uint64)
+    for i, column in enumerate(columns):
+        fields[:, 2 * i] = np.array([word & _MASK64 for word in column], np.uint64)
+        fields[:, 2 * i + 1] = np.array([word >> 64 & _MASK64 for word in column], np.uint64)
+    k0, k1 = np.empty(len(keys), np.uint64), np.empty(len(keys), np.uint64)
+    _absorb_rows(fields, np.broadcast_to(np.array(seeds, np.uint64), (len(keys),)).copy(), k0, k1)
+    return k0, k1
+
+
+@jit
+def _absorb_rows(fields, seeds, k0, k1):
+    for row in range(seeds.size):
+        k0[row], k1[row] = _absorb(fields[row], seeds[row])
 
 
 WordSource = Callable[[Key, int, int], np.ndarray]
@@ -117,6 +153,55 @@ def stream(key: Key, n: int, device: torch.device | str = "cpu", *, start: int =
         drawn = tiled(torch.from_numpy(bits32(key, stop - first, start=first).view(np.int32)))
         words = drawn[start - first : end - first].to(device)
     return Stream(*philox_key(key), words)
+
+
+def bits32_of_rows(keys: Sequence[Key], n: int) -> np.ndarray:
+    """Return the first n words of every stream, in order: uint32, shape (m, n); see ``bits32``.
+
+    Parameters
+    ----------
+    keys : sequence of Key
+        The streams, one for each row, at least one.
+    n : int
+        Number of words of each.
+    """
+    if _source.get() is not None:
+        return np.stack([bits32(key, n) for key in keys])
+    out = np.empty((len(keys), n), np.uint32)
+    _fill_rows(out, *philox_keys(keys), False, np.empty(2 * TILE, np.uint32), np.empty(0, np.uint32))
+    return out
+
+
+def stream_of_rows(keys: Sequence[Key], n: int) -> Stream:
+    """Return the words of a batch for a kernel that takes its rows as one vector: n words of ``stream`` per row.
+
+    Parameters
+    ----------
+    keys : sequence of Key
+        The streams, one for each row, at least one.
+    n : int
+        Number of coordinates of a row.
+    """
+    if _source.get() is not None:
+        words = torch.cat([tiled(torch.from_numpy(bits32(key, n).view(np.int32))) for key in keys])
+        return Stream(0, 0, words)
+    out = np.empty((len(keys), n), np.uint32)
+    _fill_rows(out, *philox_keys(keys), True, np.empty(2 * TILE, np.uint32), np.empty(0, np.uint32))
+    return Stream(0, 0, torch.from_numpy(out.view(np.int32).reshape(-1)))
+
+
+@jit
+def _fill_rows(out, k0, k1, in_tiles, words, none):
+    """Fill row after row with the first words of its stream, in order or as they serve the coordinates of tiles."""
+    for row in range(k0.size):
+        if not in_tiles:
+            fill_stream(out[row], 0, k0[row], k1[row])
+            continue
+        for tile in range(0, out.shape[1], TILE):
+            n = min(TILE, out.shape[1] - tile)
+            fill_tile(words, tile, n, k0[row], k1[row], none)
+            for i in range(n):
+                out[row, tile + i] = words[i]
 
 
 def uniform(key: Key, n: int, *, start: int = 0) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
@@ -12,21 +12,23 @@ import torch
 
 from bounds.claims import Unbiased
 
+from .. import rows
 from ..bits.bitstream import float_bytes, read_floats
 from ..bits.writer import BitWriter
 from ..coding.qsgd_size import bucket_bits
 from ..kernels import Kernels, elias, kernels_for
 from ..kernels import levels as rounding
 from ..kernels.elias import decoder
+from ..kernels.elias import rows as elias_rows
 from ..kernels.elias.cpu import encode_run
-from ..kernels.philox import TILE
+from ..kernels.philox import TILE, Stream
 from ..key import Key
-from ..message import CorruptMessage
+from ..message import CorruptMessage, Messages
 from ..operator import DeviceOperator, Size
 from ..pieces import RUN, Runs
 from ..quantisers.rounding_variance import extremal_vector, largest_variance
 from ..quantisers.scale import TINY, round_up_to_float32, tops_and_sums, total
-from ..random import stream
+from ..random import stream, stream_of_rows
 from ..rate import Rate
 from ..streamed import Streamed
 
@@ -175,6 +177,43 @@ class QSGD(DeviceOperator, Streamed):
             return payload, int(self.bits(d).exact or 0)
         levels = kernels.levels.signed(x, step, sent.double(), self.levels, words)
         return kernels.elias.encode(levels, sent, step, self.code, self.levels)
+
+    def _encode_rows(self, x: np.ndarray, keys: Sequence[Key]) -> Messages:
+        m, d = x.shape
+        step = min(self.bucket or d, d)
+        vector = torch.from_numpy(rows.filled(x, step).reshape(-1))
+        kernels = kernels_for(vector)
+        sent = self._norms(kernels, vector, step).numpy().reshape(m, -1)
+        tops = kernels.norms.largest(vector, vector.numel() // m).numpy()
+        limit = TINY if self.norm == "max" else TINY * math.sqrt(self.bucket or d)
+        sent[(sent.max(axis=1) < limit) & (tops < TINY)] = 0
+        words = stream_of_rows(keys, d).words
+        assert words is not None
+        drawn = torch.from_numpy(rows.filled(words.numpy().reshape(m, d), step).reshape(-1))
+        scales = torch.from_numpy(sent.reshape(-1).astype(np.float64))
+        levels = kernels.levels.signed(vector, step, scales, self.levels, Stream(0, 0, drawn)).numpy()
+        levels = levels.reshape(m, -1)[:, :d]
+        if self.code == "fixed":
+            return rows.joined(
+                int(self.bits(d).exact or 0), rows.floats(sent), rows.packed(levels + np.int32(self.levels), self.width)
+            )
+        return elias_rows.encode(np.ascontiguousarray(levels), sent, step, self.code, self.levels)
+
+    def _decode_rows(self, messages: Messages, d: int, keys: Sequence[Key]) -> np.ndarray:
+        step = min(self.bucket or d, d)
+        if self.code != "fixed":
+            return elias_rows.decode(messages, d, step, self.code, self.levels, self.norm == "max")
+        payload, buckets = messages.rows(int(self.bits(d).exact or 0)), -(-d // step)
+        sent = rows.read_floats(payload[:, : 4 * buckets])
+        levels = rows.filled(rows.unpacked(payload[:, 4 * buckets :], d, self.width) - self.levels, step)
+        by_bucket = levels.reshape(len(messages), buckets, step)
+        tops = np.abs(by_bucket).max(axis=2)
+        if not np.isfinite(sent).all() or np.signbit(sent).any() or (tops > np.where(sent > 0, self.levels, 0)).any():
+            raise CorruptMessage("some norm or some level is out of range")
+        if self.norm == "max" and ((tops == self.levels) != (sent > 0)).any():
+            raise CorruptMessage("the largest coordinate of a bucket must reach its norm")
+        spacings = sent.astype(np.float64) / self.levels
+        return (spacings[:, :, None] * by_bucket).astype(np.float32).reshape(len(messages), -1)[:, :d]
 
     def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
         if self.code == "fixed":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -11,13 +11,14 @@ import numpy as np
 
 from bounds.claims import Unbiased
 
+from .. import rows
 from ..coding.fixed_width import PIECE
 from ..compilation import jit
 from ..key import Key
-from ..message import CorruptMessage
+from ..message import CorruptMessage, Messages
 from ..operator import Size
 from ..pieces import InRuns, Runs
-from ..random import bits32
+from ..random import bits32, bits32_of_rows
 from ..rate import Rate
 from .top_k import check_fraction, kept
 
@@ -47,6 +48,19 @@ def random_bits(key: Key, k: int, d: int) -> np.ndarray:
     for start in range(0, k, PIECE):
         _floyd(bits32(key, 2 * min(PIECE, k - start), start=2 * start), d - k + start, bits)
     return bits
+
+
+@jit
+def _floyd_rows(words, first, bits):
+    for row in range(words.shape[0]):
+        _floyd(words[row], first, bits[row])
+
+
+def random_masks(keys: Sequence[Key], k: int, d: int) -> np.ndarray:
+    """Return the masks of ``random_support`` for many streams: bool, shape (m, d)."""
+    bits = np.zeros((len(keys), -(-d // 8)), np.uint8)
+    _floyd_rows(bits32_of_rows(keys, 2 * k), d - k, bits)
+    return np.unpackbits(bits, axis=1, count=d, bitorder="little").view(np.bool_)
 
 
 def random_support(key: Key, k: int, d: int) -> np.ndarray:
@@ -185,6 +199,21 @@ class RandomK(InRuns):
         assert key is not None
         k = kept(self.fraction, self.k, d)
         return zeros_but(d, random_support(key, k, d), self._enlarged(unpack_values(payload, bits, k), k, d))
+
+    def _encode_rows(self, x: np.ndarray, keys: Sequence[Key]) -> Messages:
+        m, d = x.shape
+        k = kept(self.fraction, self.k, d)
+        values = x[random_masks(keys, k, d)].reshape(m, k)
+        self._check(float(np.abs(values).max()), k, d)
+        return rows.joined(32 * k, rows.floats(values))
+
+    def _decode_rows(self, messages: Messages, d: int, keys: Sequence[Key]) -> np.ndarray:
+        k = kept(self.fraction, self.k, d)
+        payload = messages.rows(32 * k)
+        values = self._enlarged(unpack_values(payload.reshape(-1), 8 * payload.size, k * len(messages)), k, d)
+        out = np.zeros((len(messages), d), np.float32)
+        out[random_masks(keys, k, d)] = values
+        return out
 
     @staticmethod
     def _enlarged(values: np.ndarray, k: int, d: int) -> np.ndarray:

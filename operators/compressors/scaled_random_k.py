@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -10,11 +10,13 @@ import numpy as np
 
 from bounds.claims import Contractive
 
+from .. import rows
 from ..key import Key
+from ..message import Messages
 from ..operator import Size
 from ..pieces import InRuns, Runs
 from ..rate import Rate
-from .random_k import gather, pack_values, random_support, scatter, unpack_values, zeros_but
+from .random_k import gather, pack_values, random_masks, random_support, scatter, unpack_values, zeros_but
 from .top_k import check_fraction, kept
 
 
@@ -70,6 +72,17 @@ class ScaledRandomK(InRuns):
         k = kept(self.fraction, self.k, d)
         out = np.zeros(d, np.float32)
         out[random_support(key, k, d)] = unpack_values(payload, bits, k)
+        return out
+
+    def _encode_rows(self, x: np.ndarray, keys: Sequence[Key]) -> Messages:
+        m, d = x.shape
+        k = kept(self.fraction, self.k, d)
+        return rows.joined(32 * k, rows.floats(x[random_masks(keys, k, d)].reshape(m, k)))
+
+    def _decode_rows(self, messages: Messages, d: int, keys: Sequence[Key]) -> np.ndarray:
+        k = kept(self.fraction, self.k, d)
+        payload, out = messages.rows(32 * k), np.zeros((len(messages), d), np.float32)
+        out[random_masks(keys, k, d)] = unpack_values(payload.reshape(-1), 8 * payload.size, k * len(messages))
         return out
 
     def _encode_runs(self, runs: Runs, d: int, key: Key) -> tuple[np.ndarray, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -10,10 +11,11 @@ import torch
 
 from bounds.claims import StrictlyContractive
 
+from .. import rows
 from ..bits.bitstream import float_bytes, read_floats
 from ..kernels import kernels_for
 from ..key import Key
-from ..message import CorruptMessage
+from ..message import CorruptMessage, Messages
 from ..operator import DeviceOperator, Size
 from ..quantisers.scale import TINY, nearest, tops_and_sums, total
 from ..streamed import Streamed
@@ -83,6 +85,22 @@ class ScaledSign(DeviceOperator, Streamed):
     def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
         mean = self._read_mean(payload, bits, d)
         return _signed(payload[MEAN_BYTES:], d, mean)
+
+    def _encode_rows(self, x: np.ndarray, keys: Sequence[Key]) -> Messages:
+        (m, d), vector = x.shape, torch.from_numpy(x.reshape(-1))
+        norms = kernels_for(vector).norms
+        magnitudes, tops = norms.absolute_sum(vector, d).numpy(), norms.largest(vector, d).numpy()
+        means = np.where((magnitudes < TINY * d) & (tops < TINY), 0.0, magnitudes / d)
+        nearest(float(means.max()))
+        sent = means.astype(np.float32).reshape(m, 1)
+        return rows.joined(8 * MEAN_BYTES + d, rows.floats(sent), rows.packed_signs(x) * (sent > 0))
+
+    def _decode_rows(self, messages: Messages, d: int, keys: Sequence[Key]) -> np.ndarray:
+        payload = messages.rows(8 * MEAN_BYTES + d)
+        means, signs = rows.read_floats(payload[:, :MEAN_BYTES]), payload[:, MEAN_BYTES:]
+        if not np.isfinite(means).all() or np.signbit(means).any() or signs[means[:, 0] == 0].any():
+            raise CorruptMessage("some mean magnitude is not finite or negative, or 0 with negative signs")
+        return np.where(rows.unpacked(signs, d, 1) > 0, -means, means)
 
     def _mean(self, magnitudes: float, top: float, d: int) -> float:
         """Return the transmitted mean, 0 for a negligible vector; ``top`` is read only if the sum is small."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -10,9 +11,10 @@ import torch
 
 from bounds.claims import NoClaim
 
+from .. import rows
 from ..kernels import kernels_for
 from ..key import Key
-from ..message import CorruptMessage
+from ..message import CorruptMessage, Messages
 from ..operator import DeviceOperator, Size
 from ..streamed import Streamed
 
@@ -66,6 +68,12 @@ class SignSGD(DeviceOperator, Streamed):
         if bits != d:
             raise CorruptMessage(f"signsgd sends d = {d} bits; got {bits}")
         return kernels_for(payload).signs.unpack(payload, d)
+
+    def _encode_rows(self, x: np.ndarray, keys: Sequence[Key]) -> Messages:
+        return rows.joined(x.shape[1], rows.packed_signs(x))
+
+    def _decode_rows(self, messages: Messages, d: int, keys: Sequence[Key]) -> np.ndarray:
+        return np.where(rows.unpacked(messages.rows(d), d, 1) > 0, np.float32(-1), np.float32(1))
 
     def _survey(self, x: np.ndarray) -> np.ndarray:
         return np.empty(0)

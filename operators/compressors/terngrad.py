@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Self
@@ -13,14 +13,15 @@ import torch
 
 from bounds.claims import NoClaim, Unbiased
 
+from .. import rows
 from ..bits.bitstream import float_bytes
 from ..kernels import kernels_for, trits
 from ..kernels.philox import TILE
 from ..key import Key
-from ..message import CorruptMessage
+from ..message import CorruptMessage, Messages
 from ..operator import DeviceOperator, Size
 from ..quantisers.scale import TINY, tops_and_sums, total
-from ..random import stream
+from ..random import stream, stream_of_rows
 from ..streamed import Streamed
 
 SCALE_BYTES = 4
@@ -148,6 +149,33 @@ class TernGrad(DeviceOperator, Streamed):
         if room:
             payload[:room] = float_bytes(torch.tensor([scale], dtype=torch.float32, device=x.device))
         return payload, 8 * room + trits.trit_bits(d)
+
+    def _encode_rows(self, x: np.ndarray, keys: Sequence[Key]) -> Messages:
+        (m, d), vector = x.shape, torch.from_numpy(x.reshape(-1))
+        kernels = kernels_for(vector)
+        tops = kernels.norms.largest(vector, d).double().numpy()
+        if self.clip is not None:
+            limits = np.array([self._limit(energy, d) for energy in kernels.norms.energy(vector, d).tolist()])
+            limits = np.where(tops >= TINY, limits, math.inf)
+            x, tops = np.clip(x, -limits[:, None], limits[:, None]).astype(np.float32), np.minimum(tops, limits)
+        scale, _ = self._scale_and_rate(float(tops.max()))
+        scales = np.where(tops >= TINY, tops if self.scale is None else scale, 0.0)
+        levels = kernels.levels.signed(
+            torch.from_numpy(x.reshape(-1)), d, torch.from_numpy(scales), 1, stream_of_rows(keys, d)
+        )
+        digits = levels.numpy().reshape(m, d) + 1
+        heads = [] if self.scale else [rows.floats(scales.reshape(m, 1))]
+        return rows.joined(8 * SCALE_BYTES * len(heads) + trits.trit_bits(d), *heads, trits.packed_rows(digits))
+
+    def _decode_rows(self, messages: Messages, d: int, keys: Sequence[Key]) -> np.ndarray:
+        payload, room = messages.rows(int(self.bits(d).exact or 0)), 0 if self.scale else SCALE_BYTES
+        scales = rows.read_floats(payload[:, :room]) if room else np.full((len(messages), 1), self.scale, np.float32)
+        levels, valid = trits.unpacked_rows(payload[:, room:], d)
+        if not (valid and np.isfinite(scales).all()) or np.signbit(scales).any():
+            raise CorruptMessage("some scale is not finite or negative, or some byte of digits is impossible")
+        if room and (levels.any(axis=1) != (scales[:, 0] > 0)).any():
+            raise CorruptMessage("some digit must not be 0 if, and only if, the scale is positive")
+        return levels * scales
 
     def _limit(self, energy: float, d: int) -> float:
         """Return the clipping magnitude of a vector of this energy."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -17,8 +17,10 @@ from bounds.claims import StrictlyContractive
 from ..coding import sparse_runs
 from ..kernels import kernels_for, rice
 from ..kernels.backend import zeros
+from ..kernels.rice import rows as rice_rows
 from ..kernels.rice.decoder import unpack
 from ..key import Key
+from ..message import Messages
 from ..operator import DeviceOperator, Size
 from ..pieces import InRuns, Runs
 from ..rate import Rate
@@ -120,6 +122,18 @@ class TopK(DeviceOperator, InRuns):
         index, values = unpack(payload, bits, kept(self.fraction, self.k, d), d)
         out = zeros(d, payload.device)
         out[index] = values
+        return out
+
+    def _encode_rows(self, x: np.ndarray, keys: Sequence[Key]) -> Messages:
+        d = x.shape[1]
+        k = kept(self.fraction, self.k, d)
+        index = np.sort(np.argsort(-np.abs(x), axis=1, kind="stable")[:, :k], axis=1)
+        return rice_rows.pack(index, np.take_along_axis(x, index, 1), d)
+
+    def _decode_rows(self, messages: Messages, d: int, keys: Sequence[Key]) -> np.ndarray:
+        index, values = rice_rows.unpack(messages, kept(self.fraction, self.k, d), d)
+        out = np.zeros((len(messages), d), np.float32)
+        np.put_along_axis(out, index, values, 1)
         return out
 
     def _encode_runs(self, runs: Runs, d: int, key: Key) -> tuple[np.ndarray, int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from typing import Self
 
 import numpy as np
 import torch
@@ -66,6 +67,41 @@ def _compiled(first: torch.Tensor, others: Iterator[torch.Tensor], dtype: torch.
     return mean
 
 
+class OrderedSum:
+    """The sum of vectors that come in batches: row after row in float64, as ``ordered_mean`` adds them.
+
+    Parameters
+    ----------
+    d : int
+        Number of coordinates of a vector.
+    device : device or str, optional
+        Device of the vectors.
+    """
+
+    def __init__(self, d: int, device: torch.device | str = "cpu") -> None:
+        self.total, self.count = torch.zeros(d, dtype=torch.float64, device=device), 0
+
+    def add(self, rows: torch.Tensor) -> Self:
+        """Add the rows of a matrix in their order; return the sum itself.
+
+        Parameters
+        ----------
+        rows : tensor, shape (n, d)
+            float32 or float64 vectors on the device of the sum.
+        """
+        self.count += rows.shape[0]
+        if rows.is_cpu:
+            _add_rows(self.total.numpy(), rows.contiguous().numpy())
+        else:
+            for row in rows:
+                self.total += row
+        return self
+
+    def mean(self) -> torch.Tensor:
+        """Return the mean of all rows so far: float64, shape (d,)."""
+        return self.total / self.count
+
+
 def _array(vector: torch.Tensor) -> np.ndarray:
     return vector.detach().contiguous().numpy()
 
@@ -85,3 +121,10 @@ def _close(a, b, count, out):
     else:
         for i in range(out.size):
             out[i] = (0.0 + np.float64(a[i]) + np.float64(b[i])) / count
+
+
+@jit
+def _add_rows(total, rows):
+    for row in range(rows.shape[0]):
+        for i in range(total.size):
+            total[i] += np.float64(rows[row, i])

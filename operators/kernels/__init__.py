@@ -9,4 +9,5 @@ as in ``kernels_for(x).norms.energy(x, step)``.
 """
 
 from .backend import Kernels as Kernels
+from .backend import is_forced as is_forced
 from .backend import kernels_for as kernels_for

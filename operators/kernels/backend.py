@@ -85,6 +85,11 @@ def use(backend: Backend) -> Iterator[None]:
         _forced.reset(token)
 
 
+def is_forced() -> bool:
+    """Return whether a back end is forced here, so that loops of one back end must not be chosen beforehand."""
+    return _forced.get() is not None
+
+
 def kernels_for(x: torch.Tensor) -> Kernels:
     """Return the primitives that work on x: the forced ones, else "cpu" for CPU tensors and "cuda" for CUDA ones.
 

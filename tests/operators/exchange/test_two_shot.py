@@ -23,6 +23,7 @@ from operators import (
 from operators.exchange import TwoShot, mean_of_ranks
 from operators.exchange.channel import FROM_OWNER, GATHERED, TO_OWNER, Channel, stage_key
 from operators.exchange.two_shot import from_owners, merge, to_owners
+from operators.feedback.memoryless import Memoryless
 from operators.random import bits32, normal
 
 KEY = Key(3, step=5, layer=2, path=(7,))
@@ -54,9 +55,11 @@ def by_hand(xs, first, second):
 def test_mean_is_that_of_the_definition(first, second, m, d):
     xs = vectors(m, d)
 
-    result = mean_of_ranks(xs, first, second=second, key=KEY)
+    in_batches = mean_of_ranks(xs, first, second=second, key=KEY)
+    message_by_message = mean_of_ranks(xs, Memoryless(first), second=second, key=KEY)
 
-    np.testing.assert_array_equal(result.mean.numpy(), by_hand(xs, first, second or first))
+    np.testing.assert_array_equal(in_batches.mean.numpy(), by_hand(xs, first, second or first))
+    np.testing.assert_array_equal(message_by_message.mean.numpy(), in_batches.mean.numpy())
 
 
 @pytest.mark.parametrize("m", [2, 3, 4])

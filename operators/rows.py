@@ -1,0 +1,108 @@
+"""Batches of short vectors, one per row: packed by the same kernels as one long vector.
+
+Every row is filled up to a multiple of eight coordinates.  Its fields then end with a byte, and one call of a kernel
+for long vectors packs the whole matrix.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from .kernels import kernels_for
+from .message import Messages
+
+
+def filled(x: np.ndarray, multiple: int) -> np.ndarray:
+    """Return the matrix with columns of zeros up to a multiple of their number; itself if there are enough.
+
+    Parameters
+    ----------
+    x : ndarray, shape (m, d)
+        The rows.
+    multiple : int
+        The number of columns becomes a multiple of it.
+    """
+    missing = -x.shape[1] % multiple
+    return np.pad(x, ((0, 0), (0, missing))) if missing else x
+
+
+def packed_signs(x: np.ndarray) -> np.ndarray:
+    """Return the sign bits of every row: uint8, shape (m, ceil(d/8)).
+
+    Parameters
+    ----------
+    x : ndarray, shape (m, d)
+        float32 numbers.
+    """
+    vector = torch.from_numpy(filled(x, 8).reshape(-1))
+    return kernels_for(vector).signs.pack(vector).numpy().reshape(x.shape[0], -1)
+
+
+def packed(values: np.ndarray, width: int) -> np.ndarray:
+    """Return fields of one width of every row: uint8, shape (m, ceil(d width/8)).
+
+    Parameters
+    ----------
+    values : ndarray, shape (m, d)
+        int32 numbers below 2^width.
+    width : int
+        Bits of a field.
+    """
+    vector = torch.from_numpy(filled(values, 8).reshape(-1))
+    fields = kernels_for(vector).fields.pack(vector, width).numpy().reshape(values.shape[0], -1)
+    return fields[:, : (values.shape[1] * width + 7) // 8]
+
+
+def unpacked(fields: np.ndarray, d: int, width: int) -> np.ndarray:
+    """Return the numbers of ``packed``: int32, shape (m, d).
+
+    Parameters
+    ----------
+    fields : ndarray, uint8, shape (m, ceil(d width/8))
+        Packed rows.
+    d : int
+        Number of coordinates of a row.
+    width : int
+        Bits of a field.
+    """
+    whole = -(-d // 8) * 8
+    missing = whole * width // 8 - fields.shape[1]
+    payload = torch.from_numpy(np.pad(fields, ((0, 0), (0, missing))).reshape(-1))
+    return kernels_for(payload).fields.unpack(payload, fields.shape[0] * whole, width).numpy().reshape(-1, whole)[:, :d]
+
+
+def floats(values: np.ndarray) -> np.ndarray:
+    """Return binary32 numbers of every row as big-endian bytes: uint8, shape (m, 4 n).
+
+    Parameters
+    ----------
+    values : ndarray, shape (m, n)
+        float32 numbers.
+    """
+    return np.ascontiguousarray(values.astype(">f4")).view(np.uint8).reshape(values.shape[0], -1)
+
+
+def read_floats(payload: np.ndarray) -> np.ndarray:
+    """Return the numbers of ``floats``: float32, shape (m, n).
+
+    Parameters
+    ----------
+    payload : ndarray, uint8, shape (m, 4 n)
+        Bytes of every row.
+    """
+    return np.ascontiguousarray(payload).view(">f4").astype(np.float32)
+
+
+def joined(bits: int, *parts: np.ndarray) -> Messages:
+    """Return messages of one length, whose payloads are the parts of every row side by side.
+
+    Parameters
+    ----------
+    bits : int, bits
+        Length of every message.
+    parts : ndarray, uint8, shape (m, ...)
+        Bytes of every row.
+    """
+    payload = np.concatenate(parts, axis=1) if len(parts) > 1 else np.ascontiguousarray(parts[0])
+    return Messages(torch.from_numpy(payload.reshape(-1)), np.full(payload.shape[0], bits, np.int64))
