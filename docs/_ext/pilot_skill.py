@@ -17,10 +17,9 @@ STUDIES = ("prediction", "prediction-anew")
 @cache
 def all_cells(model: str) -> tuple[Cell, ...]:
     """The cells of both studies under a model."""
-    common = script("common")
     found: list[Cell] = []
     for name in STUDIES:
-        study, records, _ = common.study(name)
+        study, records, _ = script(name).study()
         found += cells(study, records, model)
     return tuple(found)
 

@@ -71,7 +71,7 @@ def _rows(target: str, than: str, *, real: bool = False) -> list[Comparison]:
     """The ratios to a target, over a baseline, on the imposed clock or in real seconds."""
     return [
         row
-        for row in reproduced.script("averages_in_flight").check()
+        for row in reproduced.script("overlap").check()
         if row.facts.get("target") == float(target)
         and ("baseline_tau" in row.facts) == (than == FIXED)
         and ("delay_ratio" in row.facts) == real

@@ -1,4 +1,4 @@
-"""The directive ``reproduced``: the figures of a script under docs/figures, drawn from committed records at the build.
+"""The directive ``reproduced``: figures of a script in docs/figures, or of a study, drawn from committed records.
 
 ```{reproduced} sparse_dithering
 ```
@@ -6,11 +6,8 @@
 
 from __future__ import annotations
 
-import html
-import importlib.util
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from docutils import nodes
@@ -23,39 +20,33 @@ FOLDER = Path(__file__).parent.parent / "figures"
 DATA = FOLDER.parent / "data"
 
 
-def script(name: str) -> ModuleType:
-    """A figure script as a module.  Raises FileNotFoundError if there is none of this name."""
+def script(name: str) -> Any:
+    """A figure script as a module, or a study with its committed record; both have ``figures()`` and ``check()``."""
     if str(FOLDER) not in sys.path:
         sys.path.insert(0, str(FOLDER))  # for what the scripts share
-    spec = importlib.util.spec_from_file_location(f"figures_{name}", FOLDER / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    from common import named
 
-
-def scripts() -> list[str]:
-    """Their names."""
-    return sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "common")
+    return named(name)
 
 
 class Reproduced(SphinxDirective):
-    """All figures of one script, each with its caption and the script's title above them."""
+    """All figures of one script or study, each with its caption."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         """Raw SVG within the page: nothing to fetch, sharp at every size."""
         name = self.arguments[0]
-        module = script(name)
-        self.env.note_dependency(str(FOLDER / f"{name}.py"))
-        for path in [FOLDER / "common.py", *DATA.rglob("*.jsonl")]:
+        path = FOLDER / f"{name}.py"
+        if path.exists():
             self.env.note_dependency(str(path))
-        drawn = [figure_html(figure.draw(), figure.caption, figure.source) for figure in module.figures()]
-        title = html.escape((module.__doc__ or "").splitlines()[0])
-        source = f'<p class="reproduced">{title} Drawn by <code>docs/figures/{name}.py</code>.</p>'
-        return [nodes.raw("", "\n".join([*drawn, source]), format="html")]
+        else:
+            path = FOLDER.parents[1] / "gpu_validation" / "studies" / f"{name.replace('-', '_')}.py"
+        for each in [FOLDER / "common.py", *DATA.rglob("*.jsonl")]:
+            self.env.note_dependency(str(each))
+        drawn = [figure_html(figure.draw(), figure.caption, figure.source) for figure in script(name).figures()]
+        drawn.append(f'<p class="reproduced">Drawn by <code>{path.relative_to(FOLDER.parents[1])}</code>.</p>')
+        return [nodes.raw("", "\n".join(drawn), format="html")]
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -13,7 +13,7 @@ HEADER = ["problem", "target", "strongest fixed tau", "AdaComm with saturation",
 
 def speed_up_table() -> str:
     """One row for a loss in the transient and one for a loss near the floor of every problem, then real seconds."""
-    rows = reproduced.script("tuned_speed_up").check()
+    rows = reproduced.script("speed-up").check()
     speed_ups = [row for row in rows if row.facts.keys() == {"target_loss"}]
     lines = []
     for problem in dict.fromkeys(row.workload for row in speed_ups):

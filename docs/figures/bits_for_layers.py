@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from common import lines, main, panels, provenance
+from common import lines, panels, provenance
 from scipy.special import stdtrit
 
 from gpu_validation.reporting.plotting import MARKS, PALETTE
@@ -99,7 +99,3 @@ def check() -> list[Comparison]:
         about = {"operator": "tcdq", "workload": training, "quantity": "mean loss, water-filling minus one omega"}
         comparisons.append(unjudged_row(values, UNCLAIMED, **about))
     return comparisons
-
-
-if __name__ == "__main__":
-    main(figures)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from common import lines, main, panels, provenance
+from common import lines, panels, provenance
 
 from bounds.limits import fixed_length_bracket, worst_case_bits
 from bounds.special.cap_probability import neg_log2_cap
@@ -81,7 +81,3 @@ def check() -> list[Comparison]:
             about = {"operator": row["operator"], "workload": f"d = {row['d']}", "quantity": "longest message"}
             rows.append(exact_row(row["most_bits"], least, row["most_bits"] >= least, **about))
     return rows
-
-
-if __name__ == "__main__":
-    main(figures)

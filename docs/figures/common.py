@@ -1,15 +1,19 @@
 """What the figure scripts share: committed records in, figures and comparisons out.
 
-A script has ``figures()``, what it draws, and ``check()``, its records held against their bounds once more; run it
-with a path ending in .svg, .pdf or .png to look at its first figure.
+A script has ``figures()``, what it draws, and ``check()``, its records held against their bounds once more.  A study
+with a committed record has both without a script.  To look at the first figure of a script or a study:
+
+    python docs/figures/common.py NAME figure.png
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -49,19 +53,33 @@ def study(name: str) -> tuple[Study, tuple[Record, ...], Record]:
     return found, tuple(row for row in rows if "unit" in row), head
 
 
-def study_figures(name: str) -> list[Figure]:
-    """All figures of a study, drawn from its committed record."""
-    found, records, head = study(name)
-    facts = [f"{key} {head[key]}" for key in ("commit", "device", "torch") if head.get(key)]
-    where = f"Record: docs/data/studies/{name}.jsonl, {', '.join(facts)}."
-    return [Figure(f.draw, f.caption, where) for f in found.figures(list(records))]
-
-
 @cache
 def study_check(name: str) -> tuple[Comparison, ...]:
     """A study's records judged again, by the bounds as they are now."""
     found, records, _ = study(name)
     return tuple(found.judge(list(records)))
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Figures and rows of a study, made from its committed record."""
+
+    name: str
+
+    def study(self) -> tuple[Study, tuple[Record, ...], Record]:
+        """(the preset, its recorded units, the circumstances)."""
+        return study(self.name)
+
+    def figures(self) -> list[Figure]:
+        """All figures of the study."""
+        found, records, head = self.study()
+        facts = [f"{key} {head[key]}" for key in ("commit", "device", "torch") if head.get(key)]
+        where = f"Record: docs/data/studies/{self.name}.jsonl, {', '.join(facts)}."
+        return [Figure(f.draw, f.caption, where) for f in found.figures(list(records))]
+
+    def check(self) -> tuple[Comparison, ...]:
+        """All rows of the study."""
+        return study_check(self.name)
 
 
 def panels(count: int, columns: int = 3, height: float = 3.2) -> tuple[Any, Sequence[Any]]:
@@ -74,8 +92,19 @@ def panels(count: int, columns: int = 3, height: float = 3.2) -> tuple[Any, Sequ
     return figure, flat[:count]
 
 
-def main(figures: Callable[[], list[Figure]]) -> None:
-    """Draw the first figure into the file that the command line names."""
-    first = figures()[0]
-    first.draw().savefig(sys.argv[1], bbox_inches="tight", dpi=120)
+def named(name: str) -> Any:
+    """The study whose record has the name, or the figure script.  Raises FileNotFoundError if there is neither."""
+    if (STUDIES / f"{name}.jsonl").exists():
+        return Recorded(name)
+    spec = spec_from_file_location(f"figures_{name}", Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+if __name__ == "__main__":
+    first = named(sys.argv[1]).figures()[0]
+    first.draw().savefig(sys.argv[2], bbox_inches="tight", dpi=120)
     print(first.caption)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from common import lines, main, panels, provenance
+from common import lines, panels, provenance
 
 from bounds.limits import eden_inner_product_limit, inner_product_limit, turboquant_inner_product_limit
 from gpu_validation.reporting.plotting import LINES, MARKS, PALETTE
@@ -92,7 +92,3 @@ def check() -> list[Comparison]:
             least = inner_product_limit(bits=row["message_bits"], d=row["d"])
             found.append(exact_row(error, least, error >= least, quantity="limit", **about))
     return found
-
-
-if __name__ == "__main__":
-    main(figures)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from common import lines, main, panels, provenance
+from common import lines, panels, provenance
 
 from bounds.pep import certified_floor, least_floor
 from bounds.theorems import pasgd_convex_sharp
@@ -107,7 +107,3 @@ def check() -> list[Comparison]:
             )
         )
     return rows
-
-
-if __name__ == "__main__":
-    main(figures)

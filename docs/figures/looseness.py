@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from typing import Any
 
-from common import DATA, STUDIES, main, panels, study_check
+from common import DATA, STUDIES, panels, study_check
 
 from bounds import all_bounds
 from gpu_validation.reporting.plotting import MARKS, PALETTE
@@ -62,7 +62,3 @@ def figures() -> list[Figure]:
 def check() -> list[Comparison]:
     """Nothing of its own: every study's rows are judged by its own figure."""
     return []
-
-
-if __name__ == "__main__":
-    main(figures)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from common import lines, main, panels, provenance
+from common import lines, panels, provenance
 
 from bounds.dynamics.outer import largest_lr
 from gpu_validation.reporting.plotting import LINES, MARKS, PALETTE
@@ -77,7 +77,3 @@ def check() -> list[Comparison]:
             }
             rows.append(exact_row(row["limit"], limit, abs(row["limit"] / limit - 1) < 0.005, **about))
     return rows
-
-
-if __name__ == "__main__":
-    main(figures)

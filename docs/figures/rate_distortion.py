@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from common import lines, main, panels, provenance
+from common import lines, panels, provenance
 
 from gpu_validation.reporting.plotting import LINES, MARKS, PALETTE
 from gpu_validation.studies.study import Figure
@@ -108,7 +108,3 @@ def check() -> list[Comparison]:
             about = {"operator": row["operator"], "workload": f"{row['source']}, d = {row['d']}", "quantity": "NMSE"}
             found.append(exact_row(row["nmse"], least, row["nmse"] >= least * (1 - SAMPLING), **about))
     return found
-
-
-if __name__ == "__main__":
-    main(figures)

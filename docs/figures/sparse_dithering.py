@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from common import lines, main, panels, provenance
+from common import lines, panels, provenance
 
 from bounds.limits import (
     gaussian_bits,
@@ -109,7 +109,3 @@ def check() -> list[Comparison]:
                 rows.append(exact_row(row["most_nmse"], value, small, quantity=f"largest error, {label}", **about))
             rows.append(exact_row(row["bits"], least, row["bits"] >= least, quantity="limit", **about))
     return rows
-
-
-if __name__ == "__main__":
-    main(figures)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from common import main, panels, study
+from common import panels, study
 
 from bounds.runtime import Constant, RuntimeModel
 from gpu_validation.reporting.plotting import LINES, MARKS, PALETTE
@@ -85,7 +85,3 @@ def check() -> list[Comparison]:
             rows.append(exact_row(gain, formula, bool(np.isclose(gain, formula, rtol=1e-12)), **about))
             rows.append(exact_row(gain, 1 + r, gain <= 1 + r, **{**about, "quantity": "ceiling of the speed-up"}))
     return rows
-
-
-if __name__ == "__main__":
-    main(figures)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from common import lines, main, panels, provenance
+from common import lines, panels, provenance
 
 from bounds.limits import (
     spherical_compression_bits,
@@ -83,7 +83,3 @@ def check() -> list[Comparison]:
         small = row["most_nmse"] <= alpha * (1 + 2.0**-20)
         rows.append(exact_row(row["most_nmse"], alpha, small, quantity="largest error", **about))
     return rows
-
-
-if __name__ == "__main__":
-    main(figures)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from common import lines, main, panels, provenance
+from common import lines, panels, provenance
 
 from bounds.limits import mean_exchange_rate, mean_received_rate, two_shot_rate
 from bounds.theorems import gather_error, ring_error, tree_error, two_shot_exact_error
@@ -172,7 +172,3 @@ def check() -> list[Comparison]:
             exact = abs(row["sent_bits"] - bits) < 1e-9
             comparisons.append(exact_row(row["sent_bits"], bits, exact, quantity="bits sent", **about))
     return comparisons
-
-
-if __name__ == "__main__":
-    main(figures)

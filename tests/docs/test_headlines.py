@@ -38,7 +38,7 @@ def measured(script: str) -> dict[tuple[str, str, str], float]:
 def speed_ups(workload: str) -> dict[str, list[Comparison]]:
     """For every method of the tuned study its rows on a workload, from the transient's target to the last one."""
     found: dict[str, list[Comparison]] = {}
-    for row in reproduced.script("tuned_speed_up").check():
+    for row in reproduced.script("speed-up").check():
         if row.workload == workload and row.facts.keys() == {"target_loss"}:
             found.setdefault(row.operator, []).append(row)
     return {method: rows[1:] for method, rows in found.items()}  # the first target is only just below the start
@@ -54,7 +54,7 @@ def adacomm() -> list[str]:
 
 
 def bits() -> list[str]:
-    rows = measured("loss_against_bits")
+    rows = measured("compressors")
     whole, coded = "randomk:fraction=1.0", "randomised_sparse_dithering:omega=0.1"
     problems = ("ridge, diabetes", "logistic, breast cancer", "softmax, digits")
     spent = "bits of a worker"
@@ -68,13 +68,13 @@ def limit() -> list[str]:
 
 
 def feedback() -> list[str]:
-    rows = measured("error_feedback")
+    rows = measured("error-feedback")
     names = ("scaled_sign", "ef(scaled_sign)", "sgd")
     return [f"{rows[name, 'digits, batch 1, eta 0.05', 'held-out accuracy']:.2f}" for name in names]
 
 
 def vote() -> list[str]:
-    rows = measured("majority_vote")
+    rows = measured("byzantine")
     cases = [(rule, "rescale") for rule in ("majority_vote", "coordinate_median", "mean")]
     cases += [(rule, "collude") for rule in ("majority_vote", "coordinate_median", "mean")]
     return [f"{rows[rule, f'digits, {attack}', 'held-out accuracy']:.2f}" for rule, attack in cases]
@@ -130,7 +130,7 @@ def test_page_on_time_shows_two_targets_of_every_problem_and_real_seconds():
 
 
 def test_ratio_at_one_common_rate_exceeds_that_of_tuned_rates():
-    rows = reproduced.script("tuned_speed_up").check()
+    rows = reproduced.script("speed-up").check()
     common = [row.measured for row in rows if "common_rate" in row.facts and row.operator == "gamma"
               and row.workload == "digits, m = 4"]  # fmt: skip
     (entry,) = [block for block in ERRATA.split("\n\n") if block.startswith("AdaComm reaches the loss")]
@@ -143,7 +143,7 @@ def test_ratio_at_one_common_rate_exceeds_that_of_tuned_rates():
 def flight(operator: str, quantity: str, workload: str = "digits, D/Y = 10") -> Comparison:
     (row,) = (
         row
-        for row in reproduced.script("averages_in_flight").check()
+        for row in reproduced.script("overlap").check()
         if (row.operator, row.workload, row.quantity) == (operator, workload, quantity)
     )
     return row
@@ -170,7 +170,7 @@ def test_the_page_shows_every_problem_of_the_race_twice():
 
 
 def test_real_processes_of_the_race_gave_their_simulations_losses():
-    rows = [row for row in reproduced.script("averages_in_flight").check() if row.operator == "real processes"]
+    rows = [row for row in reproduced.script("overlap").check() if row.operator == "real processes"]
     assert len(rows) == 3
     assert all(row.measured == row.bound > 500 and row.verdict.value == "HOLDS" for row in rows)
 

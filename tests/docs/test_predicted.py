@@ -28,11 +28,11 @@ LINES = {
     "the same, 90th percentile": "time of the choice predicted best over the best measured, 90th percentile",
 }
 COLUMNS = (
-    ("predicted_again", "held out later half", TRIED),
-    ("predicted_again", "held out later half", GUESS),
-    ("predicted_again", "held out later half", FORMULAS),
-    ("predicted_times", "held-out half", TRIED),
-    ("predicted_times", "design half", TRIED),
+    ("prediction-anew", "held out later half", TRIED),
+    ("prediction-anew", "held out later half", GUESS),
+    ("prediction-anew", "held out later half", FORMULAS),
+    ("prediction", "held-out half", TRIED),
+    ("prediction", "design half", TRIED),
 )
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gpu_validation.studies.byzantine import Collude, Negate, RandomSigns, Rescale
+from gpu_validation.studies.byzantine_attacks import Collude, Negate, RandomSigns, Rescale
 from operators import Key
 
 ATTACKS = [Rescale(), RandomSigns(), Negate(), Collude()]
