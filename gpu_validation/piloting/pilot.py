@@ -181,7 +181,7 @@ def pilot(
         at_once = sums_at_once(process_group, device)
         pause_s = sum(map(sum, seconds)) / sum(map(len, seconds))
         exchanges = timed_exchanges(
-            trials.operators, look.gradient, process_group, pause_s=pause_s, key=Key(seed).fold_in(TIMED)
+            trials.operators, look.movement, process_group, pause_s=pause_s, key=Key(seed).fold_in(TIMED)
         )
     pairs = list(chain.from_iterable(noises))
     survival, secants, falls, bends = _from_all([look.survival, look.secants, look.falls, look.bends], process_group)[0]
@@ -275,7 +275,7 @@ class _Look:
         self.bends: list[tuple[float, ...]] = []
         self.second_secants: list[float] = []
         self.noise_norms2: list[float] = []
-        self.gradient = torch.zeros(0)
+        self.movement = torch.zeros(0)
 
     def at_a_moment(self, steps: int, *, feed: bool) -> None:
         """Measure gradients, then make ``steps`` local steps and recompute the first gradient on the way.
@@ -288,7 +288,6 @@ class _Look:
         energy = float(first.double().square().sum())
         if not energy:
             raise ValueError("a gradient of the pilot is zero: check that the loss depends on the parameters")
-        self.gradient = first
         second = training.gradient(training.batch())
         mean = (first + second) / 2
         self.norms2.append((_norm2(first), _norm2(mean)))
@@ -303,7 +302,11 @@ class _Look:
                 again = training.gradient(batch)
                 after.restore()
                 left.append(float(again.double() @ first.double()) / energy)
-                change, turn = (start - training.point()).double(), (first - again).double()
+                movement = start - training.point()
+                if step == self.taus[0]:
+                    self.movement = movement
+                    self.trials.send_movement(movement)
+                change, turn = movement.double(), (first - again).double()
                 moved = float(change.norm())
                 secants.append(float(turn.norm()) / moved if moved else 0.0)
                 falls.append(float(mean.double() @ change))

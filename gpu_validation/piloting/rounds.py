@@ -151,17 +151,19 @@ def tried_rounds(
     choices = [*(choice for choice in others if choice != SYNCHRONOUS), SYNCHRONOUS]
     falls: list[list[float]] = [[] for _ in choices]
     owed: list[list[float]] = [[] for _ in choices]
+    sent: list[list[float]] = [[] for _ in choices]
     for moment in range(moments):
         for worker in workers:
             worker.draw(steps, fresh)
         states, before = training.randomness(), team.loss(workers[0].training.point())
-        for choice, gained, late in zip(choices, falls, owed, strict=True):
+        for choice, gained, late, bits in zip(choices, falls, owed, sent, strict=True):
             for worker in workers:
                 worker.put_back()
             states.restore()
-            fall, debt = _fall(team, choice, steps, before, key.fold_in(moment))
+            fall, debt, lengths = _fall(team, choice, steps, before, key.fold_in(moment))
             gained.append(fall)
             late += debt
+            bits += lengths
         for worker in workers:  # continue from the last choice, synchronous steps
             worker.keep()
     rows = (
@@ -169,9 +171,9 @@ def tried_rounds(
             "" if each.operator is None else specification(each.operator),
             each.tau,
             (tuple(gained),),
-            (tuple(late),) if late else (),
+            *((tuple(column),) if column else () for column in (late, bits)),
         )
-        for each, gained, late in zip(choices, falls, owed, strict=True)
+        for each, gained, late, bits in zip(choices, falls, owed, sent, strict=True)
     )
     return RoundTrials(team.size, steps, tuple(rows))
 
@@ -192,34 +194,37 @@ def load_all(workers: Sequence[Worker], point: torch.Tensor) -> None:
         load(point, worker.training.parameters)
 
 
-def _fall(team: Team, choice: Choice, steps: int, before: float, key: Key) -> tuple[float, list[float]]:
-    """Return the loss reduction of one choice, and the part of it still in residuals, if there are any.
+def _fall(team: Team, choice: Choice, steps: int, before: float, key: Key) -> tuple[float, list[float], list[float]]:
+    """Return the loss reduction of one choice, the part of it still in residuals, and bits per coordinate of a message.
 
     The reduction includes the residuals, which arrive later.  A loss that is not finite counts as twice the initial
-    loss.
+    loss.  The two lists are empty without residuals and without compression.
     """
     if choice == SYNCHRONOUS:
-        return before - _finite(_synchronous(team, steps), before), []
+        return before - _finite(_synchronous(team, steps), before), [], []
     point = team.workers[0].training.point()
     method = choice.method(point.numel())
     states = [method.init(point.numel()) if isinstance(method, Feedback) else None for _ in team.workers]
+    lengths: list[list[int]] = [[] for _ in team.workers]
     for begun in range(0, steps, choice.tau):
         changes = []
         for i, worker in enumerate(team.workers):
             for batch in worker.batches[begun : begun + choice.tau]:
                 worker.training.step(batch)
             change = point - worker.training.point()
-            states[i], decoded = _sent(method, states[i], change, replace(key, step=begun, rank=worker.rank))
+            states[i], decoded, bits = _sent(method, states[i], change, replace(key, step=begun, rank=worker.rank))
             changes.append(decoded)
+            lengths[i] += bits
         point = point - team.mean(changes)
         load_all(team.workers, point)
         _average_buffers(team)
     after = _finite(team.loss(point), before)
     residuals = [state["residual"] for state in states if state is not None]
+    bits_sent = [] if choice.operator is None else [_mean_bits(team, lengths, choice.operator, point.numel())]
     if not residuals:
-        return before - after, []
+        return before - after, [], bits_sent
     paid = _finite(team.loss(point - team.mean(residuals)), before)
-    return before - paid, [after - paid]
+    return before - paid, [after - paid], bits_sent
 
 
 def _synchronous(team: Team, steps: int) -> float:
@@ -239,14 +244,24 @@ def _finite(loss: float, before: float) -> float:
     return loss if math.isfinite(loss) else before + abs(before)
 
 
-def _sent(method: Operator | Feedback | None, state: Any, change: torch.Tensor, key: Key) -> tuple[Any, torch.Tensor]:
-    """Return the sender's state and the decoded message."""
+def _sent(
+    method: Operator | Feedback | None, state: Any, change: torch.Tensor, key: Key
+) -> tuple[Any, torch.Tensor, list[int]]:
+    """Return the sender's state, the decoded message, and its bits, if there is a message."""
     if method is None or not bool(change.isfinite().all()):
-        return state, change
+        return state, change, []
     if isinstance(method, Feedback):
-        after, _ = method.encode(state, change, key=key)
-        return after, change + state["residual"].to(change) - after["residual"].to(change)
-    return state, method.decode(method.encode(change, key=key), d=change.numel(), key=key)
+        after, message = method.encode(state, change, key=key)
+        return after, change + state["residual"].to(change) - after["residual"].to(change), [message.bits]
+    message = method.encode(change, key=key)
+    return state, method.decode(message, d=change.numel(), key=key), [message.bits]
+
+
+def _mean_bits(team: Team, lengths: Sequence[Sequence[int]], operator: Operator, d: int) -> float:
+    """Return the mean bits per coordinate of all workers' messages, without what the operator carries besides."""
+    device = team.workers[0].training.device
+    means = [torch.tensor([sum(bits) / len(bits) if bits else 0.0], device=device) for bits in lengths]
+    return float(team.mean(means) - operator.carried_bits(d)) / d
 
 
 def _average_buffers(team: Team) -> None:

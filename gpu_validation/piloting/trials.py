@@ -31,15 +31,20 @@ class Trials:
         self._last = torch.zeros(d)
 
     def send(self, gradient: torch.Tensor) -> None:
-        """Compress one gradient, float32 of shape (d,) and not zero, by every operator."""
+        """Compress one gradient, float32 of shape (d,) and not zero, by every operator, and keep the error."""
         key = self._next_key(SINGLE)
-        self._last = gradient
         energy = float(gradient.double().square().sum())
-        for operator, bits, nmse in zip(self.operators, self.bits, self.nmse, strict=True):
-            message = operator.encode(gradient, key=key)
-            decoded = operator.decode(message, d=self.d, key=key)
-            bits.append((message.bits - operator.carried_bits(self.d)) / self.d)
+        for operator, nmse in zip(self.operators, self.nmse, strict=True):
+            decoded = operator.decode(operator.encode(gradient, key=key), d=self.d, key=key)
             nmse.append(float((decoded.double() - gradient.double()).square().sum()) / energy)
+
+    def send_movement(self, movement: torch.Tensor) -> None:
+        """Compress the movement of a worker, which is what it sends, by every operator, and keep the bits."""
+        key = self._next_key(SINGLE)
+        self._last = movement
+        for operator, bits in zip(self.operators, self.bits, strict=True):
+            message = operator.encode(movement, key=key)
+            bits.append((message.bits - operator.carried_bits(self.d)) / self.d)
 
     def feed(self, gradient: torch.Tensor) -> None:
         """Compress the next of consecutive gradients with error feedback by every operator."""

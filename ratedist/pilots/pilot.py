@@ -728,10 +728,10 @@ def _check_rounds(trials: RoundTrials) -> None:
     shape = [len(moments) for moments in trials.rows[0].falls]
     _require(1 <= len(shape) <= MOST_MOMENTS and min(shape, default=0) >= 2, "rounds", "two moments or more", shape)
     for row in trials.rows:
-        for rows in (row.falls, row.owed) if row.owed else (row.falls,):
+        for rows in (row.falls, *filter(None, (row.owed, row.bits))):
             _require([len(moments) for moments in rows] == shape, "rounds", f"rows of {shape} numbers", rows)
             for moments in rows:
-                _check_numbers("rounds", moments)
+                _check_numbers("rounds", moments, least=0.0 if rows is row.bits else -LARGEST)
 
 
 def _check_operators(pilot: Pilot) -> None:

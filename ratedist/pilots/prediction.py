@@ -536,7 +536,7 @@ class Predictor:
         ValueError
             For more local steps, operators without a model, and parts without a coordinate for every worker.
         """
-        clock, messages = self.clock, rhythm.messages
+        clock, messages, sent = self.clock, rhythm.messages, self._of_round(sent, rhythm.tau)
         if messages > 1 and messages > clock.d // clock.cluster.workers:
             raise ValueError(
                 f"fragments and buckets need a coordinate for every worker; got {messages} of d = {clock.d} for "
@@ -552,6 +552,11 @@ class Predictor:
         limit = "noise" if self._noisy(sent, way, rhythm.tau) else max(shares, key=shares.__getitem__)
         time_ratio = None if progress is None else _over(ratio, progress)
         return Forecast(seconds, progress, time_ratio, limit, (*unknown, *clock.unknown(run)), run)
+
+    def _of_round(self, sent: Sent | None, tau: int) -> Sent | None:
+        """Return an operator with the bits of the messages of rounds, if these were tried."""
+        bits = None if sent is None or self.trials is None else self.trials.bits(sent.operator, tau)
+        return sent if bits is None else replace(cast(Sent, sent), bits=bits)
 
     # -- progress ----------------------------------------------------------------------------------------
     def _progress(self, sent: Sent | None, way: Travel, rhythm: Rhythm) -> tuple[Estimate | None, tuple[str, ...]]:

@@ -374,6 +374,7 @@ def mean_quantiles(stretches: Sequence[np.ndarray]) -> np.ndarray:
 
 SYNCHRONOUS = ("", 1)
 UNSEEN = 0.05  # relative deviation of trainings from trials, beyond the moments': the design half of study `prediction`
+OF_TRIALS = "falls", "owed", "bits"  # one row a stretch, one entry a moment
 
 
 @dataclass(frozen=True)
@@ -391,12 +392,15 @@ class RoundTrial:
         what error feedback's residuals still owe.
     owed : tuple of tuple of float, optional
         The part of ``falls`` that residuals still owe, in the same shape; empty without residuals.
+    bits : tuple of tuple of float, optional
+        Bits per coordinate of a message, the mean over a trial, in the same shape; empty without compression.
     """
 
     operator: str
     tau: int
     falls: tuple[tuple[float, ...], ...]
     owed: tuple[tuple[float, ...], ...] = ()
+    bits: tuple[tuple[float, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -447,12 +451,11 @@ class RoundTrials:
         tried = self.taus(operator)
         if not tried or not tried[0] <= tau <= tried[-1]:
             return None
-        after = next(each for each in tried if each >= tau)
+        before, after, share = _beside(tried, tau)
         right = self._tried(operator, after, level)
         if after == tau:
             return right
-        before = max(each for each in tried if each < tau)
-        left, share = self._tried(operator, before, level), (tau - before) / (after - before)
+        left = self._tried(operator, before, level)
         value, low, high = (
             (1 - share) * float(a) + share * float(b)
             for a, b in (
@@ -521,6 +524,26 @@ class RoundTrials:
         gained = sum(map(sum, self._row(*SYNCHRONOUS).falls)) / self.steps * tau
         return max(sum(map(sum, owed)) / gained, 0.0) if gained > 0 else 0.0
 
+    def bits(self, operator: str, tau: int) -> float | None:
+        """Return the bits per coordinate of a round's message, the movement of the local steps; None if unknown.
+
+        Parameters
+        ----------
+        operator : str
+            Its specification.
+        tau : int
+            Local steps; between two numbers that were tried, linear in them.
+        """
+        tried = self.taus(operator)
+        if not tried or not tried[0] <= tau <= tried[-1]:
+            return None
+        before, after, share = _beside(tried, tau)
+        rows = [self._row(operator, each).bits for each in (before, after)]
+        if not all(rows):
+            return None
+        left, right = (float(np.mean([each for stretch in row for each in stretch])) for row in rows)
+        return (1 - share) * left + share * right
+
     def _row(self, operator: str, tau: int) -> RoundTrial:
         return next(row for row in self.rows if (row.operator, row.tau) == (operator, tau))
 
@@ -546,7 +569,12 @@ class RoundTrials:
                 f"{self.workers} and {self.steps}: make both pilots alike"
             )
         pairs = ((row, of_later[row.operator, row.tau]) for row in self.rows)
-        rows = (replace(row, falls=row.falls + other.falls, owed=row.owed + other.owed) for row, other in pairs)
+        rows = (
+            replace(
+                row, **{name: getattr(row, name) + getattr(other, name) for name in OF_TRIALS if getattr(other, name)}
+            )
+            for row, other in pairs
+        )
         return replace(self, rows=tuple(rows))
 
     def repeated(self, times: int) -> RoundTrials:
@@ -557,15 +585,12 @@ class RoundTrials:
         times : int
             How often, >= 1.
         """
-        rows = (
-            replace(
-                row,
-                falls=tuple(stretch * times for stretch in row.falls),
-                owed=tuple(stretch * times for stretch in row.owed),
-            )
-            for row in self.rows
-        )
-        return replace(self, rows=tuple(rows))
+
+        def often(row: RoundTrial) -> RoundTrial:
+            columns: dict[str, Any] = {name: tuple(each * times for each in getattr(row, name)) for name in OF_TRIALS}
+            return replace(row, **columns)
+
+        return replace(self, rows=tuple(map(often, self.rows)))
 
     @classmethod
     def from_dict(cls, stated: dict[str, Any]) -> RoundTrials:
@@ -577,10 +602,17 @@ class RoundTrials:
             Fields by name.
         """
         rows = (
-            RoundTrial(row["operator"], row["tau"], *(tuple(map(tuple, row[name])) for name in ("falls", "owed")))
+            RoundTrial(row["operator"], row["tau"], *(tuple(map(tuple, row.get(name, ()))) for name in OF_TRIALS))
             for row in stated["rows"]
         )
         return cls(stated["workers"], stated["steps"], tuple(rows))
+
+
+def _beside(tried: Sequence[int], tau: int) -> tuple[int, int, float]:
+    """Return the tried numbers on both sides of tau, and the share of the way from the first to the second."""
+    after = next(each for each in tried if each >= tau)
+    before = max(each for each in tried if each <= tau)
+    return before, after, 0.0 if before == after else (tau - before) / (after - before)
 
 
 def with_unseen(kept: Estimate) -> Estimate:

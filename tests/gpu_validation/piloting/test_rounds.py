@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from gpu_validation import pilot, run_ranks
+from operators import Key, TopK
 from ratedist.pilots.pilot import Pilot
 
 ETA, D, M = 0.1, 6, 2
@@ -140,6 +141,45 @@ def test_ranks_with_their_own_data_are_the_simulated_workers(tmp_path):
             assert row.falls[0] == pytest.approx(other.falls[0], rel=1e-5)
 
 
+# -- bits ----------------------------------------------------------------------------------------------------
+def test_bits_are_those_of_the_movement_of_an_adaptive_step():
+    """The largest entries of a gradient and of Adam's movement have other places, and other lengths of gaps."""
+    d, steps = 400, 4
+    h = torch.logspace(-3, 0, d)
+
+    def descend(model, batch):
+        return 0.5 * (h * (model.x - batch) ** 2).sum()
+
+    def started():
+        model = Point()
+        model.x = torch.nn.Parameter(1 + torch.sin(torch.arange(d) ** 2.0))
+        return model, torch.optim.Adam(model.parameters(), lr=0.01)
+
+    def bits(vector):
+        top = TopK(0.05)
+        return (top.encode(vector, key=Key(0)).bits - top.carried_bits(d)) / d
+
+    def moved(before, after):
+        model, optimizer = started()
+        points = [model.x.detach().clone()]
+        for _ in range(after):
+            optimizer.zero_grad()
+            descend(model, 0.0).backward()
+            optimizer.step()
+            points.append(model.x.detach().clone())
+        return points[before] - points[after], model.x.grad
+
+    zeros = itertools.repeat(torch.zeros(()))
+    given = GIVEN | {"operators": ["topk:0.05"], "worker_batches": [zeros, zeros]}
+    found = pilot(*started(), descend, zeros, **given)
+    movement, gradient = moved(3, 4)  # after three steps that warm up
+    assert found.operators[0].bits[0] == pytest.approx(bits(movement))
+    assert bits(gradient) != pytest.approx(bits(movement), rel=0.01)
+    row = next(row for row in found.rounds.rows if row.operator and row.tau == steps)
+    assert row.bits[0][0] == pytest.approx(bits(moved(0, steps)[0]))
+    assert found.rounds.rows[0].bits == ()
+
+
 # -- the file ------------------------------------------------------------------------------------------------
 def test_the_file_holds_them_and_that_of_the_first_version_has_none():
     found = tried()
@@ -147,6 +187,9 @@ def test_the_file_holds_them_and_that_of_the_first_version_has_none():
     assert Pilot.from_dict(stated) == found
     older = {name: value for name, value in stated.items() if name != "rounds"} | {"version": 1}
     assert Pilot.from_dict(older).rounds is None
+    for row in stated["rounds"]["rows"]:
+        del row["bits"]
+    assert Pilot.from_dict(stated).rounds.bits("topk:0.5", 2) is None
 
 
 @pytest.mark.parametrize(

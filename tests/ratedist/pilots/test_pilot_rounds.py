@@ -57,6 +57,20 @@ def test_progress_that_was_tried_is_that_of_the_trial(name, tau):
     assert ends == pytest.approx((math.exp(-1.96 * UNSEEN), math.exp(1.96 * UNSEEN)), rel=1e-4)
 
 
+@pytest.mark.parametrize(("tau", "expected"), [(1, 5.0), (2, 4.0), (3, 3.0), (4, 2.0)])
+def test_seconds_are_those_of_the_bits_that_rounds_have_sent(tau, expected):
+    sent = {1: 5.0, 2: 4.0, 4: 2.0}
+    pilot = piloted("even", 4)
+    rows = [replace(row, bits=((sent[row.tau],) * 2,)) if row.operator else row for row in pilot.rounds.rows]
+    tried = replace(pilot, rounds=replace(pilot.rounds, rows=tuple(rows)))
+    messages = replace(MESSAGES[0], bits=(expected, expected)), MESSAGES[1]
+    untried = replace(pilot, operators=messages, rounds=None)
+    choice = {"operator": QSGD, "tau": tau}
+    found, wanted = (each.predict(cluster(), **choice).seconds_per_step.value for each in (tried, untried))
+    assert found == pytest.approx(wanted, rel=1e-12)
+    assert tried.repeated(3).rounds.bits(QSGD, tau) == tried.rounds.then(tried.rounds).bits(QSGD, tau) == expected
+
+
 def test_synchronous_training_is_compared_with_itself():
     assert progress(piloted("even", 4)).interval.width == 0
 
