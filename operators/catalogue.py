@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import Field, fields, is_dataclass, replace
 from functools import lru_cache
 from importlib import import_module
+from inspect import isabstract
 from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -35,7 +36,7 @@ def _exported(base: type[T], package: str = __package__) -> dict[str, type[T]]:
     classes: dict[str, type[T]] = {}
     for attribute in dir(exporting):
         value = getattr(exporting, attribute)
-        if isinstance(value, type) and issubclass(value, base) and value is not base:
+        if isinstance(value, type) and issubclass(value, base) and not isabstract(value):
             if value.name in classes:
                 raise ValueError(f"two classes are called {value.name!r}")
             classes[value.name] = value

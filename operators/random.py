@@ -219,6 +219,19 @@ def uniform(key: Key, n: int, *, start: int = 0) -> np.ndarray:
     return bits32(key, n, start=start) * 2.0**-32
 
 
+def uniform_of_rows(keys: Sequence[Key], n: int) -> np.ndarray:
+    """Return ``uniform`` of many streams: float64, shape (m, n).
+
+    Parameters
+    ----------
+    keys : sequence of Key
+        The streams, one for each row, at least one.
+    n : int
+        Number of random numbers of each.
+    """
+    return bits32_of_rows(keys, n) * 2.0**-32
+
+
 def normal(key: Key, n: int) -> np.ndarray:
     """Return standard normal numbers by the Box-Muller transform: float64, shape (n,).
 

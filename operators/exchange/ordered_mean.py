@@ -91,7 +91,7 @@ class OrderedSum:
         """
         self.count += rows.shape[0]
         if rows.is_cpu:
-            _add_rows(self.total.numpy(), rows.contiguous().numpy())
+            add_rows(self.total.numpy(), rows.contiguous().numpy())
         else:
             for row in rows:
                 self.total += row
@@ -124,7 +124,16 @@ def _close(a, b, count, out):
 
 
 @jit
-def _add_rows(total, rows):
+def add_rows(total, rows):
+    """Add the rows of a matrix to a float64 vector, in their order.
+
+    Parameters
+    ----------
+    total
+        float64, shape (d,); it is changed.
+    rows
+        Numbers of any float type, shape (n, d).
+    """
     for row in range(rows.shape[0]):
         for i in range(total.size):
             total[i] += np.float64(rows[row, i])

@@ -2,10 +2,12 @@ from .end import Exchange as Exchange
 from .end import SumEnd as SumEnd
 from .in_process import SumOfRanks as SumOfRanks
 from .in_process import sum_of_ranks as sum_of_ranks
+from .in_process import sum_of_stream as sum_of_stream
 from .power_sgd import SummedPowerSGD as SummedPowerSGD
 from .shared_scale import SharedScale as SharedScale
 from .sign_vote import SignVote as SignVote
 from .summed import Summed as Summed
+from .summed import SummedByRows as SummedByRows
 from .summed import Sums as Sums
 from .terms import Floats as Floats
 from .terms import Terms as Terms

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from ..exchange.shards import lengths
+from ..exchange.streams import MeanOfStream, rows_of_batches
 from ..inputs import rows_of
-from ..key import Key
+from ..key import Key, Keys
 from .end import SumEnd
-from .summed import Summed, Sums
+from .summed import Summed, SummedByRows, Sums
 from .terms import Terms
 
 
@@ -67,6 +68,52 @@ def sum_of_ranks(
             exchange.advance(sums)
     means = [end.mean() for end in ends]
     return SumOfRanks(torch.from_numpy(means[0]), tuple(bits.tolist()))
+
+
+def sum_of_stream(
+    batches: Callable[[], Iterable[torch.Tensor | np.ndarray]], method: SummedByRows, *, m: int, key: Key
+) -> MeanOfStream:
+    """Return the mean of the vectors of m ranks that are read in batches, once per round.
+
+    It equals ``sum_of_ranks`` bit for bit, and needs memory for the sums and one batch.
+
+    Parameters
+    ----------
+    batches : callable
+        Returns the vectors of the ranks in rank order as matrices of shape (b, d), one vector per row; b may vary.
+        Called once per round; must return the same numbers every time.
+    method : SummedByRows
+        Method without memory, such as ``SharedScale`` or ``SignVote``.
+    m : int
+        Number of ranks, which the words of a sum must hold.
+    key : Key
+        Randomness of the method; its step is kept, the rank is filled in.
+
+    Raises
+    ------
+    ValueError
+        For a number of vectors other than m, rows of different lengths, or one that is not finite.
+    """
+    sums: list[Sums] = []
+    d, sent = 0, 0
+    while True:
+        first, terms, totals = 0, tuple[Terms, ...](), list[np.ndarray]()
+        for rows in rows_of_batches(batches()):
+            ranks = range(first, first + rows.shape[0])
+            terms, d = method.terms(rows.cpu().numpy(), sums, keys=Keys(key, ranks), m=m), rows.shape[1]
+            if not terms:
+                break
+            totals = totals or [np.zeros(part.values.shape[1], part.exact) for part in terms]
+            for part, total in zip(terms, totals, strict=True):
+                part.add(total, part.values)
+            first = ranks.stop
+        if not terms and sums:
+            return MeanOfStream(torch.from_numpy(method.mean(sums, d=d, m=m)), m, sent)
+        if first != m:
+            raise ValueError(f"there must be m = {m} vectors; got {first}")
+        sent += sum(2 * (m - 1) * total.size * part.width for part, total in zip(terms, totals, strict=True))
+        finished = zip(terms, totals, strict=True)
+        sums.append(Sums(tuple(part.unpack(part.pack(part.finish(t)), t.size) for part, t in finished), m))
 
 
 def _total(row: Sequence[Terms]) -> np.ndarray:

@@ -10,18 +10,17 @@ import numpy as np
 
 from bounds.claims import Unbiased, UnbiasedMean
 
-from ..feedback.feedback import State
 from ..key import Key
-from ..random import uniform
-from .summed import Rounds, Summed
-from .terms import Floats, Words
+from ..random import uniform_of_rows
+from .summed import SummedByRows, Sums
+from .terms import Floats, Terms, Words
 
 MOST_BITS = 24
 ROUNDED_UP = 1 + 2.0**-20  # the sum of the peaks is rounded to binary32: the scale must not fall short of it
 
 
 @dataclass(frozen=True)
-class SharedScale(Summed):
+class SharedScale(SummedByRows):
     """Sum the largest magnitudes, A; then sum ``floor(x_i/h + u)`` in words of k bits, h = A/(2^(k-1) - m).
 
     Parameters
@@ -57,16 +56,21 @@ class SharedScale(Summed):
         if self.block is not None and self.block < 1:
             raise ValueError(f"block must be at least 1, or None; got block = {self.block}")
 
-    def rounds(self, state: State, x: np.ndarray, *, key: Key, m: int, member: bool) -> Rounds:
-        """Sum the peaks, then the integers."""
-        room, blocks = self._room(m), self._blocks(x.size)
-        peaks = yield (Floats(np.maximum.reduceat(np.abs(x), blocks[:-1])),)
-        if not np.isfinite(peaks.values[0]).all():
-            raise ValueError("the sum of the ranks' largest magnitudes exceeds binary32: scale the vectors down")
-        h = np.repeat(self._scale(peaks.values[0], room), np.diff(blocks))
-        words = Words(rounded(x, h, key), self.word_bits)
-        total = yield (words,)
-        return state, (words.signed(total.values[0]) * (h / total.members)).astype(np.float32)
+    def terms(self, x: np.ndarray, sums: Sequence[Sums], *, keys: Sequence[Key], m: int) -> tuple[Terms, ...]:
+        """Return the peaks, then the integers."""
+        room, blocks = self._room(m), self._blocks(x.shape[1])
+        if not sums:
+            return (Floats(np.maximum.reduceat(np.abs(x), blocks[:-1], axis=1)),)
+        if len(sums) == 1:
+            return (Words(rounded_rows(x, self._steps(sums[0], room, blocks), keys), self.word_bits),)
+        return ()
+
+    def mean(self, sums: Sequence[Sums], *, d: int, m: int) -> np.ndarray:
+        """Return the sum of the integers times the scale, over the number of members."""
+        peaks, total = sums
+        words = Words(total.values[0], self.word_bits)
+        h = self._steps(peaks, self._room(m), self._blocks(d))
+        return (words.signed(total.values[0]) * (h / total.members)).astype(np.float32)
 
     def bits_of_rounds(self, d: int, m: int) -> tuple[int, ...]:
         """Return a peak a block, and a word a coordinate."""
@@ -122,6 +126,12 @@ class SharedScale(Summed):
     def _blocks(self, d: int) -> np.ndarray:
         return np.append(np.arange(0, d, self.block or d), d)
 
+    def _steps(self, peaks: Sums, room: int, blocks: np.ndarray) -> np.ndarray:
+        """Return the scale h of every coordinate."""
+        if not np.isfinite(peaks.values[0]).all():
+            raise ValueError("the sum of the ranks' largest magnitudes exceeds binary32: scale the vectors down")
+        return np.repeat(self._scale(peaks.values[0], room), np.diff(blocks))
+
     @staticmethod
     def _scale(peaks: np.ndarray, room: int) -> np.ndarray:
         return peaks.astype(np.float64) * (ROUNDED_UP / room)
@@ -129,7 +139,7 @@ class SharedScale(Summed):
 
 def _over(x: np.ndarray, h: np.ndarray) -> np.ndarray:
     """Return x/h in float64, 0 where h is 0."""
-    return np.divide(x, h, out=np.zeros(x.size), where=h > 0, dtype=np.float64)
+    return np.divide(x, h, out=np.zeros(x.shape), where=h > 0, dtype=np.float64)
 
 
 def rounded(x: np.ndarray, h: np.ndarray, key: Key) -> np.ndarray:
@@ -144,4 +154,19 @@ def rounded(x: np.ndarray, h: np.ndarray, key: Key) -> np.ndarray:
     key : Key
         The rank's own stream.
     """
-    return np.floor(_over(x, h) + uniform(key, x.size)).astype(np.int64)
+    return rounded_rows(x[None], h, [key])[0]
+
+
+def rounded_rows(x: np.ndarray, h: np.ndarray, keys: Sequence[Key]) -> np.ndarray:
+    """Return ``rounded`` of the vectors of some ranks: int64, shape (b, d).
+
+    Parameters
+    ----------
+    x : ndarray, shape (b, d)
+        One vector per row.
+    h : ndarray, shape (d,)
+        The scale of every coordinate.
+    keys : sequence of Key
+        One stream per row.
+    """
+    return np.floor(_over(x, h) + uniform_of_rows(keys, x.shape[1])).astype(np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -9,14 +10,13 @@ import numpy as np
 
 from bounds.claims import NoClaim
 
-from ..feedback.feedback import State
 from ..key import Key
-from .summed import Rounds, Summed
-from .terms import Words
+from .summed import SummedByRows, Sums
+from .terms import Terms, Words
 
 
 @dataclass(frozen=True)
-class SignVote(Summed):
+class SignVote(SummedByRows):
     """Add up 1 for every entry that is not negative, and return the sign of the majority; a tie is positive.
 
     Notes
@@ -29,10 +29,14 @@ class SignVote(Summed):
     name = "sign_vote"
     sources = ("bernstein2019",)
 
-    def rounds(self, state: State, x: np.ndarray, *, key: Key, m: int, member: bool) -> Rounds:
-        """Sum the votes."""
-        votes = yield (Words((x >= 0).astype(np.int64), m.bit_length()),)
-        return state, np.where(2 * votes.values[0] >= votes.members, 1.0, -1.0).astype(np.float32)
+    def terms(self, x: np.ndarray, sums: Sequence[Sums], *, keys: Sequence[Key], m: int) -> tuple[Terms, ...]:
+        """Return the votes in the only round."""
+        return () if sums else (Words((x >= 0).astype(np.int64), m.bit_length()),)
+
+    def mean(self, sums: Sequence[Sums], *, d: int, m: int) -> np.ndarray:
+        """Return the signs of the majority."""
+        (votes,) = sums
+        return np.where(2 * votes.values[0] >= votes.members, 1.0, -1.0).astype(np.float32)
 
     def bits_of_rounds(self, d: int, m: int) -> tuple[int, ...]:
         """Return a word a coordinate."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator
-from dataclasses import dataclass
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -139,3 +139,52 @@ class Summed(Fields, ABC):
     @abstractmethod
     def examples(cls) -> tuple[Self, ...]:
         """Return instances valid for every d >= 1 and m up to 16."""
+
+
+class SummedByRows(Summed):
+    """A method without memory that describes the terms of many ranks at once, one row per rank.
+
+    ``rounds`` and ``sum_of_stream`` both follow from the two methods below.
+    """
+
+    @abstractmethod
+    def terms(self, x: np.ndarray, sums: Sequence[Sums], *, keys: Sequence[Key], m: int) -> tuple[Terms, ...]:
+        """Return the terms of some ranks in the next round; () after the last round.
+
+        Parameters
+        ----------
+        x : ndarray, shape (b, d)
+            Their vectors, float32 and finite.
+        sums : sequence of Sums
+            Results of the rounds before.
+        keys : sequence of Key
+            Streams of these ranks.
+        m : int
+            Largest number of members.
+
+        Returns
+        -------
+        tuple of Terms
+            Values of shape (b, n).
+        """
+
+    @abstractmethod
+    def mean(self, sums: Sequence[Sums], *, d: int, m: int) -> np.ndarray:
+        """Return the mean, float32, shape (d,), from the results of all rounds.
+
+        Parameters
+        ----------
+        sums : sequence of Sums
+            Results of all rounds.
+        d : int
+            Number of coordinates.
+        m : int
+            Largest number of members.
+        """
+
+    def rounds(self, state: State, x: np.ndarray, *, key: Key, m: int, member: bool) -> Rounds:
+        """Sum what ``terms`` describes, with one row."""
+        sums: list[Sums] = []
+        while terms := self.terms(x[None], sums, keys=[key], m=m):
+            sums.append((yield tuple(replace(part, values=part.values[0]) for part in terms)))
+        return state, self.mean(sums, d=x.size, m=m)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..coding.fixed_width import pack_fixed, unpack_fixed
+from ..exchange.ordered_mean import add_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +52,32 @@ class Terms(ABC):
         """
 
     @abstractmethod
+    def add(self, total: np.ndarray, rows: np.ndarray) -> None:
+        """Add the summands of some ranks to a sum that began as zeros of ``exact``.
+
+        Parameters
+        ----------
+        total : ndarray, shape (n,)
+            The sum so far; it is changed.
+        rows : ndarray, shape (b, n)
+            Summands in rank order.
+        """
+
+    @abstractmethod
+    def finish(self, total: np.ndarray) -> np.ndarray:
+        """Return a sum as ``pack`` takes it.
+
+        Parameters
+        ----------
+        total : ndarray, shape (n,)
+            All summands, added.
+        """
+
+    @property
+    @abstractmethod
+    def exact(self) -> type[np.generic]:
+        """The type in which summands are added."""
+
     def total(self, rows: Sequence[np.ndarray]) -> np.ndarray:
         """Return the sum of the ranks' summands as ``pack`` takes it.
 
@@ -59,6 +86,10 @@ class Terms(ABC):
         rows : sequence of ndarray
             In rank order, each of shape (n,).
         """
+        total = np.zeros(rows[0].size, self.exact)
+        for row in rows:
+            self.add(total, row[None])
+        return self.finish(total)
 
     def nbytes(self, n: int) -> int:
         """Return the length of n packed numbers.
@@ -94,12 +125,17 @@ class Floats(Terms):
         """Return float32 numbers."""
         return np.frombuffer(payload.tobytes(), ">f4").astype(np.float32)
 
-    def total(self, rows: Sequence[np.ndarray]) -> np.ndarray:
+    @property
+    def exact(self) -> type[np.generic]:
+        """The type in which summands are added: float64."""
+        return np.float64
+
+    def add(self, total: np.ndarray, rows: np.ndarray) -> None:
+        """Add in rank order."""
+        add_rows(total, rows)
+
+    def finish(self, total: np.ndarray) -> np.ndarray:
         """Return the float32 sum, infinite where it exceeds binary32."""
-        total = np.zeros(rows[0].size)
-        with np.errstate(invalid="ignore"):
-            for row in rows:
-                total += row
         with np.errstate(over="ignore"):
             return total.astype(np.float32)
 
@@ -131,11 +167,17 @@ class Words(Terms):
         """Return the integers from 0 to 2^bits - 1, int64."""
         return unpack_fixed(payload, self.bits, n).astype(np.int64)
 
-    def total(self, rows: Sequence[np.ndarray]) -> np.ndarray:
+    @property
+    def exact(self) -> type[np.generic]:
+        """The type in which summands are added: int64."""
+        return np.int64
+
+    def add(self, total: np.ndarray, rows: np.ndarray) -> None:
+        """Add the integers."""
+        total += rows.sum(axis=0)
+
+    def finish(self, total: np.ndarray) -> np.ndarray:
         """Return the sum modulo 2^bits, int64."""
-        total = np.zeros(rows[0].size, np.int64)
-        for row in rows:
-            total += row
         return total & ((1 << self.bits) - 1)
 
     def signed(self, words: np.ndarray) -> np.ndarray:

@@ -251,7 +251,7 @@ WRONG = {
 def test_every_mistake_is_accused(wrong, monkeypatch):
     method = wrong(6)
     if hasattr(wrong, "coin"):
-        monkeypatch.setattr(module, "uniform", wrong.coin)
+        monkeypatch.setattr(module, "uniform_of_rows", lambda keys, n: np.stack([wrong.coin(key, n) for key in keys]))
 
     report = check_mean(exchange(method), m=M, claim=SharedScale(6).claim_mean, budget=BUDGET, seed=2)
 
