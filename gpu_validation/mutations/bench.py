@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
+import torch
 
 from operators import QSGD, Identity, Key, Operator, RandomisedSparseDithering, ScaledSign, TopK, specification
 from operators.ddp.gather import predicted_payload_bytes
@@ -172,7 +173,9 @@ class Bench:
             rows.evaluate(points.reshape(-1, d))[1].reshape(cell.seeds, -1).mean(dim=1)
             for points in (run.points.mean(dim=2), run.points)
         ]
-        first = run.points[:1, min(tau, cell.steps - 1)].mean(dim=1)
+        rounds = cell.steps // tau
+        anchors = torch.cat([run.points[0, tau::tau].mean(dim=1)[: rounds - 1], run.last[:1]])
+        timing = self._timing(tau, rounds)
         compression = messages(operator, f"round deltas of {w.name}", d)
         model = w.model()
         load(run.last[0], floating_tensors(model))
@@ -182,11 +185,14 @@ class Bench:
             local_gradient_norm2=tuple(averages[1].tolist()) if w.description().synthetic else (),
             final_loss=tuple(rows.evaluate(run.last)[0].tolist()),
             compression=compression,
-            traffic=self._traffic(compression, cell.steps // tau),
-            timing=self._timing(tau, cell.steps // tau),
-            curve=Curve((tau * STEP_S + DELAY_S,), (round(compression.bits.mean),), (float(rows.evaluate(first)[0]),)),
+            traffic=self._traffic(compression, rounds),
+            timing=timing,
+            curve=Curve(
+                seconds=tuple(np.cumsum(timing.round_s).tolist()),
+                codec_bits=tuple(round(i * self.m * compression.bits.mean) for i in range(1, rounds + 1)),
+                loss=tuple(rows.evaluate(anchors)[0].tolist()),
+            ),
             accuracy=(w.accuracy(model),),
-            data=asdict(w.description()),
         )
 
     def _traffic(self, compression: Compression, rounds: int) -> Traffic:
@@ -203,8 +209,8 @@ class Bench:
         scatter = 1 + 1e-3 * (np.arange(rounds) % 3 - 1)
         return Timing(
             round_s=tuple(((tau * STEP_S + DELAY_S) * scatter).tolist()),
-            step_s=(STEP_S,) * (rounds * tau),
-            delay_s=Sample.of([DELAY_S * (1 + 1e-3 * (i % 3 - 1)) for i in range(6)]),
+            step_s=(STEP_S,) * (rounds * tau * self.m),
+            delay_s=Sample.of([DELAY_S * (1 + 1e-3 * (i % 3)) for i in range(6)]),
             wanted_step_s=STEP_S,
         )
 

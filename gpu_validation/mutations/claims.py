@@ -265,6 +265,40 @@ def _half_of(*names: str) -> Callable[[Bench], list[Comparison]]:
     return lambda bench: bench.with_lines(lambda r: {**r, **{name: r[name][::2] for name in names if name in r}})
 
 
+def _curve(name: str, factor: float) -> Callable[[Bench], list[Comparison]]:
+    def change(record: Record) -> Record:
+        if "curve" not in record:
+            return record
+        kind = type(record["curve"][name][0])
+        return {**record, "curve": {**record["curve"], name: [kind(factor * x) for x in record["curve"][name]]}}
+
+    return lambda bench: bench.with_lines(change)
+
+
+def _part(part: str, change: Callable[[Record], Record]) -> Callable[[Bench], list[Comparison]]:
+    return lambda bench: bench.with_lines(lambda r: {**r, part: r[part] | change(r[part])} if part in r else r)
+
+
+def _reversed(*names: str, first: int = 0) -> Callable[[Bench], list[Comparison]]:
+    """Return the rows when some lists are reversed from a place on."""
+
+    def change(record: Record) -> Record:
+        lists = {name: record[name] for name in names if name in record}
+        return {**record, **{name: [*values[:first], *values[first:][::-1]] for name, values in lists.items()}}
+
+    return lambda bench: bench.with_lines(change)
+
+
+def _less(name: str, factor: float) -> Callable[[Record], Record]:
+    return lambda part: {name: part[name] and type(part[name])(factor * part[name])}
+
+
+def _all_right(record: Record) -> Record:
+    return {**record, "accuracy": [a and 1.0 for a in record["accuracy"]]} if "accuracy" in record else record
+
+
+POSSIBLE = "a possible share of the held-out data; a record has no other number that depends on it"
+EXCHANGEABLE = "independent draws are as likely in any order; only the first one has a curve"
 BITS, RATIO, ERROR = "bits", "ratio", "error_per_coordinate"
 LINES = (
     Mutation("dimension of the messages halved", "record", _messages(lambda c: {"d": c["d"] // 2})),
@@ -277,6 +311,20 @@ LINES = (
     Mutation("constants of the theorems x 4", "record", lambda bench: bench.with_lines(_larger_constants)),
     Mutation("numbers of every second seed missing", "record", _half_of(*PER_SEED)),
     Mutation("every second seed missing", "record", _half_of("seeds", *PER_SEED)),
+    Mutation("losses of the curve x .5", "record", _curve("loss", 0.5)),
+    Mutation("bits of the curve x .5", "record", _curve("codec_bits", 0.5)),
+    Mutation("seconds of the curve x .5", "record", _curve("seconds", 0.5)),
+    Mutation("bytes of the TCP streams x .99", "record", _part("traffic", _less("stream_bytes", 0.99))),
+    Mutation("bytes of the interface x .5", "record", _part("traffic", _less("interface_bytes", 0.5))),
+    Mutation("padding of the local steps x .5", "record", _part("timing", _less("wanted_step_s", 0.5))),
+    Mutation("seeds in reverse order", "record", _reversed("seeds")),
+    Mutation("losses at the end in reverse order", "record", _reversed("final_loss")),
+    Mutation("norms at the workers in reverse order", "record", _reversed("local_gradient_norm2")),
+    Mutation(
+        *("numbers of all seeds but the first in reverse order", "record", _reversed(*PER_SEED, first=1)),
+        survives=EXCHANGEABLE,
+    ),
+    Mutation("accuracies of 1", "record", lambda bench: bench.with_lines(_all_right), survives=POSSIBLE),
 )
 
 

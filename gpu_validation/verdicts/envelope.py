@@ -16,6 +16,7 @@ payloads.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from ..network.streams import StreamCount
@@ -52,11 +53,24 @@ def payload_on_interface(
     return least, counted_bytes / (1 + headers)
 
 
-def in_streams(payload_bytes: float, sent_bytes: float | None, messages: float, **about: Any) -> Comparison:
-    """Compare a payload with the bytes that TCP streams carried; ``sent_bytes`` is None if they were not counted."""
+def in_streams(
+    payload_bytes: float, sent_bytes: float | None, messages: float, *, repeats: int = 1, **about: Any
+) -> Comparison:
+    """Compare a payload with the bytes that TCP streams carried; ``sent_bytes`` is None if they were not counted.
+
+    The streams carry the payload and whole preambles, exactly.  All three numbers are means over ``repeats`` exchanges.
+    """
     reason = "the system does not count the bytes of this transport's connections"
     interval = None if sent_bytes is None else payload_in_streams(sent_bytes, messages)
-    return _row(payload_bytes, interval, reason, theorem="format of gloo", **about)
+    row = _row(payload_bytes, interval, reason, theorem="format of gloo", **about)
+    if sent_bytes is None or _is_whole(preambles := (sent_bytes - payload_bytes) * repeats / PREAMBLE_BYTES, messages):
+        return row
+    words = f"the streams must carry the payload and whole preambles of {PREAMBLE_BYTES} bytes; got {preambles:.6g}"
+    return replace(row, verdict=Verdict.VIOLATED, reason=words)
+
+
+def _is_whole(preambles: float, messages: float) -> bool:
+    return preambles >= 0 and abs(preambles - round(preambles)) < 1e-6 * max(1.0, messages)
 
 
 def on_interface(payload_bytes: float, interval: Interval | None, method: str, **about: Any) -> Comparison:

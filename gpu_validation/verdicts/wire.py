@@ -43,7 +43,8 @@ def _rows(record: Record, where: dict[str, Any]) -> Iterable[Comparison]:
         **where,
     )
     sent, messages = record.get("stream_bytes"), _messages(record)
-    yield in_streams(payload, sent, messages, quantity="payload within the bytes of TCP streams", **where)
+    about = {**where, "quantity": "payload within the bytes of TCP streams", "repeats": record.get("repeats", 1)}
+    yield in_streams(payload, sent, messages, **about)
     quantity = "payload within the bytes of the interfaces"
     yield on_interface(payload, _on_interface(record), record["method"], quantity=quantity, **where)
 

@@ -47,6 +47,14 @@ ONCE_UNNOTICED = (
     "errors relative to the norm x .1, errors per coordinate kept",
     "constants of the theorems x 4",
     "numbers of every second seed missing",
+    "losses of the curve x .5",
+    "bits of the curve x .5",
+    "seconds of the curve x .5",
+    "bytes of the TCP streams x .99",
+    "bytes of the interface x .5",
+    "padding of the local steps x .5",
+    "losses at the end in reverse order",
+    "norms at the workers in reverse order",
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -107,7 +107,6 @@ def train(place: RankContext, cells: Cells, operator: Operator, tau: int) -> Tra
         **Planned.training(cells, operator, tau, place.size).fields,
         **vars(norms),
         accuracy=tuple(workload.accuracy(model_at(workload, run.anchors[-1])) for run in runs),
-        data=asdict(workload.description()),
         compression=compression,
         traffic=traffic,
         timing=Timing(_durations(runs[0]), tuple(steps_s.tolist()), Sample.of(delays), cells.step_s),

@@ -14,6 +14,7 @@ from ...records.compression import Compression, Declared
 from ...records.sample import Sample
 from ...records.storage import plain
 from ...workloads import Constants, Workload
+from .contradictions import contradictions
 from .records import Probe, Training
 from .spec import Cells, Design
 from .theory import covered
@@ -35,11 +36,15 @@ class Planned:
         Fields of its ``Compression``.
     n : int
         Number of its messages.
+    step_s, delay_s : float, seconds, optional
+        Padding of its local steps, and the imposed part of an averaging.
     """
 
     fields: Mapping[str, Any]
     messages: Mapping[str, Any]
     n: int
+    step_s: float = 0.0
+    delay_s: float = 0.0
 
     @classmethod
     def probe(cls, design: Design, operator: Operator, source: str) -> Self:
@@ -87,9 +92,11 @@ class Planned:
             "parameters": _parameters(workload),
             "exact_constants": _constants(workload).exact,
             "inexact_reason": _constants(workload).reason,
+            "data": asdict(workload.description()),
             "problem": asdict(workload) if workload.description().synthetic else {},  # type: ignore[call-overload]
         }
-        return cls(fields, messages, len(cells.seeds) * (cells.steps // tau) * processes)
+        n = len(cells.seeds) * (cells.steps // tau) * processes
+        return cls(fields, messages, n, cells.step_s, cells.delay_s)
 
     def deviations(self, record: Probe | Training) -> Iterator[str]:
         """Yield a sentence for each field that is not as planned, or that contradicts another one.
@@ -99,15 +106,18 @@ class Planned:
         record : Probe or Training
             What was measured.
         """
+        as_planned = True
         for of, fields in ((record, self.fields), (record.compression, self.messages)):
             for name, value in fields.items():
                 if not _equal(getattr(of, name), value):
+                    as_planned = False
                     yield f"{name} must be {value!r} as planned; got {getattr(of, name)!r}"
-        if isinstance(record, Training):
-            for name in PER_SEED:
-                numbers = getattr(record, name)
-                if len(numbers) != len(record.seeds) and (numbers or name != "local_gradient_norm2"):
-                    yield f"{name} must have {len(record.seeds)} numbers, one per seed; got {len(numbers)}"
+        if isinstance(record, Training) and as_planned:
+            if not _equal(record.timing.wanted_step_s, self.step_s):
+                yield f"wanted_step_s must be {self.step_s} as planned; got {record.timing.wanted_step_s}"
+            if record.timing.delay_s.low < self.delay_s * (1 - SAME):
+                yield f"delay_s must be at least {self.delay_s} as planned; got {record.timing.delay_s.low}"
+            yield from contradictions(record)
         for name in ("bits", "ratio", "error_per_coordinate"):
             flaw = _flaw(getattr(record.compression, name), self.n)
             if flaw:

@@ -96,6 +96,15 @@ def measured(processes):
     return list(wire_rows(list(run_ranks(work, processes=processes, hang_timeout_s=60))))
 
 
+@given(lengths, st.sampled_from([1, 2, 4, 8]))
+def test_streams_carry_the_payload_and_whole_preambles(bodies, repeats):
+    payload, sent = sum(bodies) / repeats, (sum(bodies) + 144 * len(bodies)) / repeats
+    about = {"operator": "any", "quantity": "payload", "repeats": repeats}
+    assert in_streams(payload, sent, len(bodies) / repeats, **about).verdict is not Verdict.VIOLATED
+    for wrong in (sent + 1 / repeats, sent - 1 / repeats, payload - 48 / repeats):
+        assert in_streams(payload, wrong, len(bodies) / repeats, **about).verdict is Verdict.VIOLATED
+
+
 @pytest.mark.thorough
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("processes", [3])

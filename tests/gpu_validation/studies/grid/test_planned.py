@@ -56,6 +56,48 @@ def test_a_seed_without_its_number_is_named(pairs, name):
 
 
 @pytest.mark.parametrize(
+    ("part", "change", "words"),
+    [
+        ("curve", {"loss": lambda losses: [*losses[:-1], losses[-1] / 2]}, "the curve must end at the final loss"),
+        ("curve", {"codec_bits": lambda bits: [bits[0] // 2, *bits[1:]]}, "codec_bits of a round must be from"),
+        (
+            "curve",
+            {"seconds": lambda times: times[1:]},
+            "must have 8 numbers, one per round; got 7",
+        ),
+        ("traffic", {"codec_bits": lambda bits: bits + 1}, "codec_bits of the curve must be those of the cell"),
+        ("traffic", {"interface_bytes": lambda count: count // 2}, "interface_bytes must be at least the stream_bytes"),
+        ("timing", {"wanted_step_s": lambda wanted: 1.5 * wanted}, "wanted_step_s must be 0.002 as planned; got 0.003"),
+        (
+            "timing",
+            {"step_s": lambda steps: [steps[0] / 2, *steps[1:]]},
+            "step_s must be at least the padding",
+        ),
+        (
+            "timing",
+            {"round_s": lambda rounds: [1.01 * s for s in rounds]},
+            "seconds of the curve must be sums",
+        ),
+    ],
+)
+def test_numbers_of_a_cell_that_contradict_one_another_are_named(pairs, part, change, words):
+    record, planned = next(pair for pair in pairs if getattr(pair[0], "accuracy", (None,)) != (None,))
+    changed = {name: new(getattr(getattr(record, part), name)) for name, new in change.items()}
+    assert any(
+        words in text
+        for text in sentences(replace(record, **{part: replace(getattr(record, part), **changed)}), planned)
+    )
+
+
+def test_an_accuracy_is_a_share_of_the_held_out_samples(pairs):
+    record, planned = next(pair for pair in pairs if getattr(pair[0], "accuracy", (None,)) != (None,))
+    n = record.data["held_out"]
+    assert not sentences(replace(record, accuracy=(1 - 1 / n,)), planned)
+    (text,) = sentences(replace(record, accuracy=(1 - 0.5 / n,)), planned)
+    assert f"accuracy must be a multiple of 1/{n}" in text
+
+
+@pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"n": 100}, "200 draws as planned; got 100"),
