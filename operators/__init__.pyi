@@ -57,6 +57,8 @@ from .feedback.feedback import Feedback as Feedback
 from .feedback.one_bit_adam import OneBitAdam as OneBitAdam
 from .feedback.power_sgd import PowerSGD as PowerSGD
 from .functions.own import own as own
+from .kernels.threads import get_threads as get_threads
+from .kernels.threads import set_threads as set_threads
 from .key import Key as Key
 from .key import Keys as Keys
 from .message import CorruptMessage as CorruptMessage

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from .kernels.norms import cpu
+
 SMALLEST = 2.0**-126  # claims hold for SMALLEST <= max|x| <= LARGEST
 LARGEST = 2.0**100
 
@@ -72,13 +74,19 @@ def canonical_tensor(x: Any) -> torch.Tensor:
     tensor = flat_tensor(x)
     if tensor.numel() == 0:
         raise ValueError("x must have at least one entry; got an empty vector: leave it out")
-    least, largest = torch.aminmax(tensor)
-    if not (math.isfinite(least) and math.isfinite(largest)):
+    if not _is_finite(tensor):
         first = int(torch.isfinite(tensor).int().argmin())
         raise ValueError(
             f"x must be finite in binary32; got {tensor[first]} at index {first}: correct or clip the input"
         )
     return tensor
+
+
+def _is_finite(tensor: torch.Tensor) -> bool:
+    """Return whether a non-empty float32 vector has neither NaN nor infinity, in one pass over memory."""
+    if tensor.is_cpu:
+        return math.isfinite(cpu.largest(tensor, tensor.numel()).item())
+    return all(math.isfinite(value) for value in torch.aminmax(tensor))
 
 
 def canonical_rows(x: Any) -> torch.Tensor:

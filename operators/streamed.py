@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from .kernels.threads import mapped
 from .key import Key
 from .pieces import InRuns, Runs
 
@@ -62,18 +63,29 @@ class Streamed(InRuns):
         payload = np.empty((size + 7) // 8, np.uint8)
         head, needed = self._head(survey, d)
         payload[: head.size] = head
-        for part, x in parts:
-            payload[self._filled(part, head.size)] = self._fields(x, part.start, needed, key)
+
+        def write(part: tuple[slice, np.ndarray]) -> None:
+            payload[self._filled(part[0], head.size)] = self._fields(part[1], part[0].start, needed, key)
+
+        if isinstance(parts, Sequence):
+            mapped(write, parts, d=d)
+        else:  # read once, and too long for memory
+            for part in parts:
+                write(part)
         return payload, size
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
-        return self._written(self._survey(x), ((part, x[part]) for part in self._runs(x.size)), x.size, key)
+        parts = [(part, x[part]) for part in self._runs(x.size)]
+        survey = np.concatenate(mapped(lambda part: self._survey(part[1]), parts, d=x.size))
+        return self._written(survey, parts, x.size, key)
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
         size, head = self._read_head(payload, bits, d)
         out = np.empty(d, np.float32)
-        parts = self._runs(d)
-        self._check([self._values(payload[self._filled(p, size)], p.start, head, out[p]) for p in parts], head)
+        answers = mapped(
+            lambda p: self._values(payload[self._filled(p, size)], p.start, head, out[p]), list(self._runs(d)), d=d
+        )
+        self._check(answers, head)
         return out
 
     def _encode_runs(self, runs: Runs, d: int, key: Key) -> tuple[np.ndarray, int]:

@@ -12,6 +12,7 @@ from bounds.claims import Unbiased
 
 from ..coding.fixed_width import pack_fixed, unpack_fixed
 from ..compilation import jit
+from ..kernels.threads import mapped
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Size
@@ -155,8 +156,11 @@ class KLevel(Streamed):
         sent = np.array([low / factor, high / factor]).astype(np.float32)
         payload[:ENDS_BYTES] = sent.astype(">f4").view(np.uint8)
         if sent[0] < sent[1]:  # after the division, subnormal ends may coincide
-            for part in self._runs(x.size):
+
+            def write(part: slice) -> None:
                 payload[self._filled(part, ENDS_BYTES)] = self._fields(x[part], part.start, (low, high), key)
+
+            mapped(write, list(self._runs(x.size)), d=x.size)
         return payload, 8 * ENDS_BYTES + self.width * x.size
 
     def pack(self, low: float, high: float, levels: np.ndarray) -> tuple[np.ndarray, int]:

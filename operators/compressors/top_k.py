@@ -16,7 +16,7 @@ from bounds.claims import StrictlyContractive
 
 from ..coding import sparse_runs
 from ..kernels import kernels_for, rice
-from ..kernels.backend import zeros
+from ..kernels.backend import scattered
 from ..kernels.rice import rows as rice_rows
 from ..kernels.rice.decoder import unpack
 from ..key import Key
@@ -120,9 +120,7 @@ class TopK(DeviceOperator, InRuns):
 
     def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
         index, values = unpack(payload, bits, kept(self.fraction, self.k, d), d)
-        out = zeros(d, payload.device)
-        out[index] = values
-        return out
+        return scattered(d, index, values)
 
     def _encode_rows(self, x: np.ndarray, keys: Sequence[Key]) -> Messages:
         d = x.shape[1]

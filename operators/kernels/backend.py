@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 import torch
 
+from ..compilation import jit
+from .threads import shared
+
 if TYPE_CHECKING:
     from .codewords import Codewords
     from .elias import Elias
@@ -111,3 +114,28 @@ def _has_triton() -> bool:
 def zeros(n: int, device: torch.device) -> torch.Tensor:
     """Return n float32 zeros; on the CPU numpy's, whose pages the system hands out when they are first written."""
     return torch.from_numpy(np.zeros(n, np.float32)) if device.type == "cpu" else torch.zeros(n, device=device)
+
+
+def scattered(d: int, index: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """Return a float32 vector with values at increasing positions and zeros elsewhere, on their device.
+
+    On the CPU several threads write parts of a long vector, whose pages the system hands out when they are written.
+    """
+    out = zeros(d, values.device)
+    if not values.is_cpu:
+        out[index] = values
+        return out
+    numbers, places = values.numpy(), index.numpy()
+
+    def write(start: int, stop: int) -> None:
+        first, last = np.searchsorted(places, [start, stop])
+        _scatter(places[first:last], numbers[first:last], out.numpy())
+
+    shared(d, 1, write)
+    return out
+
+
+@jit
+def _scatter(index, values, out):
+    for i in range(index.size):
+        out[index[i]] = values[i]

@@ -8,35 +8,29 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import torch
 
-from ..compilation import jit
 from ..inputs import SMALLEST
-from ..kernels.norms.cpu import LANES, ordered_sum, sum_of_pieces
+from ..kernels.norms.cpu import LANES, sum_of_pieces, sums
 from ..kernels.norms.cpu import PIECE as TILE
 from ..kernels.norms.cpu import absolute_sum as absolute_sums
 from ..kernels.norms.cpu import energy as energies
 from ..kernels.norms.cpu import largest as tops
 from ..kernels.norms.cpu import largest_pattern as largest_pattern
+from ..kernels.threads import shared
 
 TINY = SMALLEST  # below this largest magnitude a scaled operator sends zero
 _LARGEST = float(np.finfo(np.float32).max)
 
 
-@jit
-def largest(x):
+def largest(x: np.ndarray) -> np.float32:
     """Return ``max|x|`` of a contiguous float32 array of finite numbers, by their patterns; 0 for an empty one."""
-    return np.uint32(largest_pattern(x.view(np.uint32))).view(np.float32)
+    patterns = x.view(np.uint32)
+    tops = shared(x.size, TILE, lambda start, stop: largest_pattern(patterns[start:stop]))
+    return np.uint32(max(tops)).view(np.float32)
 
 
-@jit
-def energy(x):
-    """Sum of squares in float64, in the fixed order of ``kernels.norms``."""
-    return ordered_sum(x, True)
-
-
-@jit
-def absolute_sum(x):
-    """Sum of magnitudes in float64, in the fixed order of ``kernels.norms``."""
-    return ordered_sum(x, False)
+def energy(x: np.ndarray) -> float:
+    """Return the sum of squares in float64, in the fixed order of ``kernels.norms``; 0 for an empty array."""
+    return float(sums(x, x.size, True)[0]) if x.size else 0.0
 
 
 def tops_and_sums(x: np.ndarray, *, squares: bool) -> np.ndarray:
@@ -55,7 +49,7 @@ def tops_and_sums(x: np.ndarray, *, squares: bool) -> np.ndarray:
 
 
 def total(sums: np.ndarray) -> float:
-    """Return ``energy`` or ``absolute_sum`` of a vector from the sums of its tiles, bit for bit.
+    """Return ``energy``, or the sum of magnitudes, of a vector from the sums of its tiles, bit for bit.
 
     Parameters
     ----------

@@ -11,11 +11,13 @@ import math
 import struct
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
+from itertools import chain
 from typing import TypeVar
 
 import numpy as np
 import torch
 
+from ..kernels.threads import mapped
 from ..message import CorruptMessage
 from ..quantisers.scale import TINY, energy, largest, nearest
 from .dither import shape
@@ -46,8 +48,11 @@ def quantised(x: np.ndarray, plan: Plan, seeds: tuple) -> tuple[float, np.ndarra
 def all_symbols(x: np.ndarray, norm: float, plan: Plan, seeds: tuple) -> np.ndarray:
     """Return the packed symbols of a vector of this norm."""
     packed = np.empty(plan.d, np.int32)
-    for segment in plan.segments:
+
+    def fill(segment: slice) -> None:
         packed[segment] = symbols_of(x[segment], segment.start, norm, plan, seeds)
+
+    mapped(fill, plan.segments, d=plan.d)
     return packed
 
 
@@ -100,10 +105,13 @@ def within_limits(payload_of: Callable[[Choice], Payload], choice: Choice, plan:
 def _payload(head: bytes, packed: np.ndarray, plan: Plan, choice: Choice) -> np.ndarray:
     write = Writer(choice.model, choice.bits, plan)
     groups, width = np.asarray(choice.groups), plan.form.streams
-    parts = [np.frombuffer(head + write.header, np.uint8)]
-    for segment in plan.segments:
-        parts += write.segment(packed[segment], groups[segment.start // width :], last=segment.stop == plan.d)
-    return np.concatenate(parts)
+
+    def written(segment: slice) -> list[np.ndarray]:
+        return write.segment(packed[segment], groups[segment.start // width :], last=segment.stop == plan.d)
+
+    return np.concatenate(
+        [np.frombuffer(head + write.header, np.uint8), *chain(*mapped(written, plan.segments, d=plan.d))]
+    )
 
 
 class Writer:
@@ -197,8 +205,7 @@ def decode(payload: np.ndarray, bits: int, plan: Plan, seeds: tuple) -> np.ndarr
         For a payload that no encoder can have produced.
     """
     out = np.zeros(plan.d, np.float32)
-    for segment, fill in reader(payload, bits, plan, seeds):
-        fill(out[segment])
+    mapped(lambda part: part[1](out[part[0]]), list(reader(payload, bits, plan, seeds)), d=plan.d)
     if not math.isfinite(largest(out)):
         raise CorruptMessage("a decoded coordinate exceeds binary32")
     return out

@@ -12,7 +12,9 @@ import torch
 
 from ...bits import elias
 from ...bits.bitstream import FIELDS, flush, write_bits, write_fields
+from ...bits.writer import BitWriter
 from ...compilation import jit
+from ..threads import shared
 
 NORM_BITS = 32
 AT_ONCE = 4  # levels of one field
@@ -114,8 +116,35 @@ def _write_sparse(levels, patterns, step, begins, since, ends, most, codes, widt
 
 def encode(levels: torch.Tensor, norms: torch.Tensor, step: int, code: str, most: int) -> tuple[torch.Tensor, int]:
     """Write code by code into a buffer that holds the longest ones."""
-    out, bits = encode_run(levels.numpy(), norms.numpy(), step, code, most)
-    return torch.from_numpy(out.copy()), bits
+    signed, scales, d = levels.numpy(), norms.numpy(), levels.numel()
+    unit = step if step < d else 1
+
+    def work(start: int, stop: int) -> tuple[np.ndarray, int]:
+        since = int(_since(signed, start)) if unit == 1 else 0
+        part, ends = scales[start // step : -(-stop // step)], stop == d or unit == step
+        width = min(step, stop - start)
+        string, bits = encode_run(
+            signed[start:stop], part, width, code, most, begins=start == 0 or unit == step, since=since, ends=ends
+        )
+        return string, bits
+
+    strings = shared(d, unit, work)
+    if len(strings) == 1:
+        return torch.from_numpy(strings[0][0].copy()), strings[0][1]
+    writer = BitWriter()
+    for string, bits in strings:
+        writer.append(string, bits)
+    payload, total = writer.finish()
+    return torch.from_numpy(payload), total
+
+
+@jit
+def _since(levels, start):
+    """Return how many coordinates before ``start`` follow the latest level that is not 0; all if there is none."""
+    i = start
+    while i > 0 and levels[i - 1] == 0:
+        i -= 1
+    return start - i
 
 
 def encode_run(

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from ...compilation import jit
+from ..threads import shared
 
 
 @jit
@@ -103,13 +104,17 @@ def unpack_fields(payload, width, out):
 
 def pack(values: torch.Tensor, width: int) -> torch.Tensor:
     """Write field by field, or byte by byte where widths allow it."""
-    out = np.empty((values.numel() * width + 7) // 8, np.uint8)
-    pack_fields(values.numpy(), width, out)
+    numbers, out = values.numpy(), np.empty((values.numel() * width + 7) // 8, np.uint8)
+
+    def work(start: int, stop: int) -> None:
+        pack_fields(numbers[start:stop], width, out[start * width >> 3 : (stop * width + 7) >> 3])
+
+    shared(numbers.size, 8, work)
     return torch.from_numpy(out)
 
 
 def unpack(payload: torch.Tensor, n: int, width: int) -> torch.Tensor:
     """Read field by field, or byte by byte where widths allow it."""
-    out = np.empty(n, np.int32)
-    unpack_fields(payload.numpy(), width, out)
+    packed, out = payload.numpy(), np.empty(n, np.int32)
+    shared(n, 8, lambda start, stop: unpack_fields(packed[start * width >> 3 :], width, out[start:stop]))
     return torch.from_numpy(out)

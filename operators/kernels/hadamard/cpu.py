@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from ...compilation import jit
+from ..threads import shared
 from . import factor, part_starts, transform_length, words_per_part
 from .vector import load, minus, mixed, plus, signed, store
 
@@ -101,10 +102,10 @@ def _three_stages(source, i, h, target, m, k, width, words, s):
 
 
 @jit
-def _near_stages(x, out, size, before, after, s):
+def _near_stages(x, out, begin, end, size, before, after, s):
     """The stages inside blocks of a size >= 64 from x to ``out``, with the signs and s before or after."""
     none = before[:0]
-    for start in range(0, out.size, size):
+    for start in range(begin, end, size):
         block, h = out[start : start + size], 64
         _six_stages(x[start : start + size], block, before[start >> 5 :], s)
         while 8 * h <= size:
@@ -117,24 +118,28 @@ def _near_stages(x, out, size, before, after, s):
 
 
 @jit
-def _far_stages(v, h, rows, buffer, words, s):
-    """The stages of distance h, 2h, .., rows h/2, rows a power of 8; if there are words, last signs and s."""
+def _far_stages(v, first, last, h, rows, buffer, words, s):
+    """The stages of distance h, 2h, .., rows h/2, rows a power of 8; if there are words, last signs and s.
+
+    Columns are as wide as the rows of the buffer, and counted over all groups of rows; first .. last - 1 are worked on.
+    """
     width, none = buffer.size // rows, words[:0]
-    for start in range(0, v.size, rows * h):
+    columns = h // width
+    for i in range(first, last):
+        column = i // columns * rows * h + i % columns * width
         if rows == 8:
-            _three_stages(v, start, h, v, start, h, h, words, s)
+            _three_stages(v, column, h, v, column, h, width, words, s)
             continue
-        for column in range(start, start + h, width):
-            for r in range(0, rows, 8):
-                _three_stages(v, column + r * h, h, buffer, r * width, width, width, none, s)
-            between = 8 * width
-            while 8 * between < buffer.size:
-                for i in range(0, buffer.size, 8 * between):
-                    _three_stages(buffer, i, between, buffer, i, between, between, none, s)
-                between *= 8
-            far = rows // 8 * h
-            for r in range(rows // 8):
-                _three_stages(buffer, r * width, between, v, column + r * h, far, width, words, s)
+        for r in range(0, rows, 8):
+            _three_stages(v, column + r * h, h, buffer, r * width, width, width, none, s)
+        between = 8 * width
+        while 8 * between < buffer.size:
+            for j in range(0, buffer.size, 8 * between):
+                _three_stages(buffer, j, between, buffer, j, between, between, none, s)
+            between *= 8
+        far = rows // 8 * h
+        for r in range(rows // 8):
+            _three_stages(buffer, r * width, between, v, column + r * h, far, width, words, s)
 
 
 @jit
@@ -169,10 +174,17 @@ def _transform(x: np.ndarray, out: np.ndarray, words: np.ndarray, s: np.float32,
         _small(x, out, before, after, s)
         return
     passes = _far_passes(out.size)
-    _near_stages(x, out, passes[0][0] if passes else out.size, before, none if passes else after, s)
+    size, behind = passes[0][0] if passes else out.size, none if passes else after
+    shared(out.size, size, lambda begin, end: _near_stages(x, out, begin, end, size, before, behind, s))
     for h, rows in passes:
-        last = h * rows == out.size
-        _far_stages(out, h, rows, np.empty(rows * WIDTH, np.float32), after if last else none, s)
+        _far_pass(out, h, rows, after if h * rows == out.size else none, s)
+
+
+def _far_pass(v: np.ndarray, h: int, rows: int, words: np.ndarray, s: np.float32) -> None:
+    def work(first: int, last: int) -> None:
+        _far_stages(v, first, last, h, rows, np.empty(rows * WIDTH, np.float32), words, s)
+
+    shared(v.size // (rows * WIDTH), 1, work, size=rows * WIDTH)
 
 
 def transform(v: np.ndarray, out: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ from ...compilation import jit
 from ..fields.cpu import pack_fields, unpack_fields
 from ..philox import Stream
 from ..philox.cpu import TILE, fill_tile
+from ..threads import shared
 
 UNIT = 2.0**-32
 
@@ -40,19 +41,17 @@ def _set_rates(scales, most, rates):
 
 
 @jit
-def _signed(x, step, scales, most, k0, k1, supplied, rates, words, out):
-    _set_rates(scales, most, rates)
-    for tile in range(0, x.size, TILE):
-        n = min(TILE, x.size - tile)
+def _signed(x, begin, end, step, rates, k0, k1, supplied, words, out):
+    for tile in range(begin, end, TILE):
+        n = min(TILE, end - tile)
         fill_tile(words, tile, n, k0, k1, supplied)
         round_tile(x, tile, n, step, rates, words, np.int32(0), out, tile)
 
 
 @jit
-def _encode(x, step, scales, most, width, k0, k1, supplied, rates, words, levels, out):
-    _set_rates(scales, most, rates)
-    for tile in range(0, x.size, TILE):
-        n = min(TILE, x.size - tile)
+def _encode(x, begin, end, step, rates, most, width, k0, k1, supplied, words, levels, out):
+    for tile in range(begin, end, TILE):
+        n = min(TILE, end - tile)
         fill_tile(words, tile, n, k0, k1, supplied)
         round_tile(x, tile, n, step, rates, words, np.int32(most), levels, 0)
         pack_fields(levels[:n], width, out[(tile * width) >> 3 : ((tile + n) * width + 7) >> 3])
@@ -76,10 +75,10 @@ def _scale_tile(levels, most, tile, n, step, spacings, reached, out):
 
 
 @jit
-def _decode(payload, step, spacings, most, width, reached, levels, out):
+def _decode(payload, begin, end, step, spacings, most, width, reached, levels, out):
     valid = True
-    for tile in range(0, out.size, TILE):
-        n = min(TILE, out.size - tile)
+    for tile in range(begin, end, TILE):
+        n = min(TILE, end - tile)
         unpack_fields(payload[(tile * width) >> 3 : ((tile + n) * width + 7) >> 3], width, levels[:n])
         valid = _scale_tile(levels, np.int32(most), tile, n, step, spacings, reached, out) and valid
     return valid
@@ -90,23 +89,35 @@ def supplied_words(stream: Stream) -> np.ndarray:
     return np.empty(0, np.uint32) if stream.words is None else stream.words.numpy().view(np.uint32)
 
 
+def _rates(scales: torch.Tensor, most: int) -> np.ndarray:
+    rates = np.empty(scales.numel())
+    _set_rates(scales.numpy(), most, rates)
+    return rates
+
+
 def signed(x: torch.Tensor, step: int, scales: torch.Tensor, most: int, stream: Stream) -> torch.Tensor:
     """Round tile by tile."""
-    out = np.empty(x.numel(), np.int32)
-    k0, k1 = np.uint64(stream.k0), np.uint64(stream.k1)
-    rates, words = np.empty(scales.numel()), np.empty(2 * TILE, np.uint32)
-    _signed(x.numpy(), step, scales.numpy(), most, k0, k1, supplied_words(stream), rates, words, out)
+    vector, out, rates = x.numpy(), np.empty(x.numel(), np.int32), _rates(scales, most)
+    k0, k1, supplied = np.uint64(stream.k0), np.uint64(stream.k1), supplied_words(stream)
+
+    def work(begin: int, end: int) -> None:
+        _signed(vector, begin, end, step, rates, k0, k1, supplied, np.empty(2 * TILE, np.uint32), out)
+
+    shared(vector.size, TILE, work)
     return torch.from_numpy(out)
 
 
 def encode(x: torch.Tensor, step: int, scales: torch.Tensor, most: int, stream: Stream, room: int = 0) -> torch.Tensor:
     """Round and pack tile by tile."""
-    width = (2 * most).bit_length()
+    width, vector, rates = (2 * most).bit_length(), x.numpy(), _rates(scales, most)
     out = np.empty(room + (x.numel() * width + 7) // 8, np.uint8)
-    k0, k1 = np.uint64(stream.k0), np.uint64(stream.k1)
-    rates, words, levels = np.empty(scales.numel()), np.empty(2 * TILE, np.uint32), np.empty(TILE, np.int32)
-    supplied = supplied_words(stream)
-    _encode(x.numpy(), step, scales.numpy(), most, width, k0, k1, supplied, rates, words, levels, out[room:])
+    k0, k1, supplied = np.uint64(stream.k0), np.uint64(stream.k1), supplied_words(stream)
+
+    def work(begin: int, end: int) -> None:
+        words, levels = np.empty(2 * TILE, np.uint32), np.empty(TILE, np.int32)
+        _encode(vector, begin, end, step, rates, most, width, k0, k1, supplied, words, levels, out[room:])
+
+    shared(vector.size, TILE, work)
     return torch.from_numpy(out)
 
 
@@ -114,7 +125,12 @@ def decode(
     payload: torch.Tensor, d: int, step: int, spacings: torch.Tensor, most: int
 ) -> tuple[torch.Tensor, torch.Tensor, bool]:
     """Unpack and scale tile by tile."""
-    out, reached = np.empty(d, np.float32), np.zeros(spacings.numel(), np.bool_)
-    width, levels = (2 * most).bit_length(), np.empty(TILE, np.int32)
-    valid = _decode(payload.numpy(), step, spacings.numpy(), most, width, reached, levels, out)
-    return torch.from_numpy(out), torch.from_numpy(reached), bool(valid)
+    out, width, packed, scales = np.empty(d, np.float32), (2 * most).bit_length(), payload.numpy(), spacings.numpy()
+
+    def work(begin: int, end: int) -> tuple[np.ndarray, bool]:
+        reached, levels = np.zeros(scales.size, np.bool_), np.empty(TILE, np.int32)
+        return reached, bool(_decode(packed, begin, end, step, scales, most, width, reached, levels, out))
+
+    parts = shared(d, TILE, work)
+    reached = np.logical_or.reduce([part for part, _ in parts])
+    return torch.from_numpy(out), torch.from_numpy(reached), all(valid for _, valid in parts)

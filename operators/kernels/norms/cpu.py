@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from ...compilation import jit
+from ..threads import shared
 from . import LARGEST, beyond_binary32
 
 LANES, PIECE = 64, 4096
@@ -69,18 +70,6 @@ def sum_of_pieces(sums, lanes):
 
 
 @jit
-def ordered_sum(x, squares):
-    """Sum of the magnitudes, or of the squares, of a float32 array; 0 for an empty one."""
-    lanes = np.empty(LANES)
-    if x.size <= PIECE:
-        return piece_sum(x, 0, x.size, squares, lanes)
-    sums = np.empty((x.size + PIECE - 1) // PIECE)
-    for p in range(sums.size):
-        sums[p] = piece_sum(x, p * PIECE, min((p + 1) * PIECE, x.size), squares, lanes)
-    return sum_of_pieces(sums, lanes)
-
-
-@jit
 def _largest(patterns, step, out):
     start, step, size = np.uint64(0), np.uint64(step), np.uint64(patterns.size)
     for b in range(out.size):
@@ -91,43 +80,58 @@ def _largest(patterns, step, out):
 
 
 @jit
-def _sums_of_pieces(x, step, pieces, squares, lanes, out):
+def _sums_of_pieces(x, step, pieces, squares, first, last, lanes, out):
     """The sum of piece p of run b at b * pieces + p of ``out`` (zeroed); the last run may have fewer pieces."""
-    for b in range(out.size // pieces):
-        stop = min((b + 1) * step, x.size)
-        for p in range(pieces):
-            start = b * step + p * PIECE
-            if start < stop:
-                out[b * pieces + p] = piece_sum(x, start, min(start + PIECE, stop), squares, lanes)
+    for i in range(first, last):
+        b, p = i // pieces, i % pieces
+        start, stop = b * step + p * PIECE, min((b + 1) * step, x.size)
+        if start < stop:
+            out[i] = piece_sum(x, start, min(start + PIECE, stop), squares, lanes)
 
 
-def _sums(x: np.ndarray, step: int, squares: bool) -> np.ndarray:
+def sums(x: np.ndarray, step: int, squares: bool) -> np.ndarray:
     """The sums of the pieces of every run, the sums of these, and so on until a run has one left."""
-    lanes, runs = np.empty(LANES), -(-x.size // step)
+    runs = -(-x.size // step)
     while True:
-        pieces = -(-step // PIECE)
-        out = np.zeros(runs * pieces)
-        _sums_of_pieces(x, step, pieces, squares, lanes, out)
-        if pieces == 1:
+        out = _sums_of_runs(x, step, -(-step // PIECE), squares, runs)
+        if step <= PIECE:
             return out
-        x, step, squares = out, pieces, False  # zeros behind the last run's sums change no sum
+        x, step, squares = out, -(-step // PIECE), False  # zeros behind the last run's sums change no sum
+
+
+def _sums_of_runs(x: np.ndarray, step: int, pieces: int, squares: bool, runs: int) -> np.ndarray:
+    """Return the sums of the pieces of every run."""
+    out = np.zeros(runs * pieces)
+
+    def work(first: int, last: int) -> None:
+        _sums_of_pieces(x, step, pieces, squares, first, last, np.empty(LANES), out)
+
+    shared(out.size, 1, work, size=min(step, PIECE))
+    return out
 
 
 def largest(x: torch.Tensor, step: int) -> torch.Tensor:
     """Compare the bit patterns, which are ordered as the magnitudes are."""
-    out = np.empty(-(-x.numel() // step), np.uint32)
-    _largest(x.numpy().view(np.uint32), step, out)
+    patterns, out = x.numpy().view(np.uint32), np.empty(-(-x.numel() // step), np.uint32)
+
+    def work(first: int, last: int) -> None:
+        _largest(patterns[first * step : last * step], step, out[first:last])
+
+    if out.size == 1:
+        out[0] = max(shared(patterns.size, PIECE, lambda start, stop: largest_pattern(patterns[start:stop])))
+    else:
+        shared(out.size, 1, work, size=step)
     return torch.from_numpy(out.view(np.float32))
 
 
 def absolute_sum(x: torch.Tensor, step: int) -> torch.Tensor:
     """Sum run by run."""
-    return torch.from_numpy(_sums(x.numpy(), step, False))
+    return torch.from_numpy(sums(x.numpy(), step, False))
 
 
 def energy(x: torch.Tensor, step: int) -> torch.Tensor:
     """Sum run by run."""
-    return torch.from_numpy(_sums(x.numpy(), step, True))
+    return torch.from_numpy(sums(x.numpy(), step, True))
 
 
 def euclidean(x: torch.Tensor, step: int) -> torch.Tensor:

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from ...compilation import jit
+from ..threads import shared
 
 TILE = 4096
 PLANE = 1024
@@ -89,5 +90,6 @@ def fill_tile(words, at, n, k0, k1, supplied):
 def fill(n: int, start: int, k0: int, k1: int, like: torch.Tensor) -> torch.Tensor:
     """Compute block by block."""
     out = np.empty(n, np.uint32)
-    fill_stream(out, start, np.uint64(k0), np.uint64(k1))
+    key = np.uint64(k0), np.uint64(k1)
+    shared(n, TILE, lambda first, last: fill_stream(out[first:last], start + first, *key))
     return torch.from_numpy(out.view(np.int32))

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from ...compilation import jit
+from ..threads import shared
 
 SMALL = 8192  # below it a stable sort is faster
 SAMPLE = 1 << 14
@@ -84,6 +85,14 @@ def _threshold(patterns: np.ndarray, k: int) -> np.uint32:
     return np.uint32(0) if 4 * rank > sample.size else np.partition(sample, sample.size - rank)[sample.size - rank]
 
 
+def _among(patterns: np.ndarray, start: int, stop: int, threshold: np.uint32, k: int) -> np.ndarray:
+    """Return the candidates at start .. stop - 1, or the single number -1 if there are too many."""
+    n, share = stop - start, (stop - start) / patterns.size
+    found = np.empty(int(2 * k * share) + n // 16 + 2 * PIECE, np.int64)
+    count = int(_candidates(patterns[start:stop], threshold, found))
+    return found[:count] + start if count >= 0 else np.full(1, -1)
+
+
 def largest(x: torch.Tensor, k: int) -> torch.Tensor:
     """Narrow the candidates by a sample, then sort by digits; sort short vectors."""
     if x.numel() < SMALL:
@@ -92,10 +101,10 @@ def largest(x: torch.Tensor, k: int) -> torch.Tensor:
     patterns, out = x.numpy().view(np.uint32), np.empty(k, np.int64)
     threshold = _threshold(patterns, k) if x.numel() > 4 * SAMPLE else np.uint32(0)
     if threshold > 0:
-        candidates = np.empty(2 * k + x.numel() // 16 + 2 * PIECE, np.int64)
-        n = int(_candidates(patterns, threshold, candidates))
-        if n >= k:
-            _radix(patterns[candidates[:n]], k, out)
+        parts = shared(patterns.size, PIECE, lambda start, stop: _among(patterns, start, stop, threshold, k))
+        candidates = np.concatenate(parts)
+        if candidates.size >= k and candidates.min() >= 0:
+            _radix(patterns[candidates], k, out)
             return torch.from_numpy(candidates[out])
     _radix(patterns, k, out)
     return torch.from_numpy(out)

@@ -7,6 +7,7 @@ import torch
 
 from ...compilation import jit
 from ..norms.cpu import LANES, PIECE, piece_sum, sum_of_pieces
+from ..threads import shared
 
 _GATHER = 0x8040201008040201  # brings the lowest bits of eight bytes together in the highest byte, first byte first
 
@@ -28,13 +29,12 @@ def pack_signs(patterns, out):
 
 
 @jit
-def _pack_with_sum(x, patterns, out):
-    sums, lanes = np.empty((x.size + PIECE - 1) // PIECE), np.empty(LANES)
+def _pack_with_sums(x, patterns, lanes, sums, out):
+    """Sign bits, and the sum of the magnitudes of each piece."""
     for p in range(sums.size):
         start, stop = p * PIECE, min((p + 1) * PIECE, x.size)
         sums[p] = piece_sum(x, start, stop, False, lanes)
         pack_signs(patterns[start:stop], out[start >> 3 : (stop + 7) >> 3])
-    return sum_of_pieces(sums, lanes)
 
 
 @jit
@@ -50,20 +50,32 @@ def _unpack(payload, plus, minus, out):
 
 def pack(x: torch.Tensor) -> torch.Tensor:
     """Gather eight signs by one product."""
-    out = np.empty((x.numel() + 7) // 8, np.uint8)
-    pack_signs(x.numpy().view(np.uint32), out)
+    patterns, out = x.numpy().view(np.uint32), np.empty((x.numel() + 7) // 8, np.uint8)
+
+    def work(start: int, stop: int) -> None:
+        pack_signs(patterns[start:stop], out[start >> 3 : (stop + 7) >> 3])
+
+    shared(patterns.size, PIECE, work)
     return torch.from_numpy(out)
 
 
 def pack_with_sum(x: torch.Tensor) -> tuple[torch.Tensor, float]:
     """Sum while the vector is in the cache."""
-    out = np.empty((x.numel() + 7) // 8, np.uint8)
-    total = _pack_with_sum(x.numpy(), x.numpy().view(np.uint32), out)
-    return torch.from_numpy(out), float(total)
+    vector, patterns = x.numpy(), x.numpy().view(np.uint32)
+    out, sums = np.empty((x.numel() + 7) // 8, np.uint8), np.empty(-(-x.numel() // PIECE))
+
+    def work(start: int, stop: int) -> None:
+        here = sums[start // PIECE : -(-stop // PIECE)]
+        to = out[start >> 3 : (stop + 7) >> 3]
+        _pack_with_sums(vector[start:stop], patterns[start:stop], np.empty(LANES), here, to)
+
+    shared(vector.size, PIECE, work)
+    return torch.from_numpy(out), float(sum_of_pieces(sums, np.empty(LANES)))
 
 
 def unpack(payload: torch.Tensor, n: int, plus: float = 1.0, minus: float = -1.0) -> torch.Tensor:
     """Look at bit after bit."""
-    out = np.empty(n, np.float32)
-    _unpack(payload.numpy(), np.float32(plus), np.float32(minus), out)
+    packed, out = payload.numpy(), np.empty(n, np.float32)
+    values = np.float32(plus), np.float32(minus)
+    shared(n, PIECE, lambda start, stop: _unpack(packed[start >> 3 :], *values, out[start:stop]))
     return torch.from_numpy(out)

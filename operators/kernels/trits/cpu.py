@@ -9,6 +9,7 @@ from ...compilation import jit
 from ..levels.cpu import round_tile, supplied_words
 from ..philox import Stream
 from ..philox.cpu import TILE, fill_tile
+from ..threads import shared
 
 TAIL_BITS = np.array([0, 2, 4, 5, 7])
 ZERO_GROUP = 121  # five digits 1
@@ -30,9 +31,9 @@ def _pack(digits, out):
 
 
 @jit
-def _encode(x, rates, k0, k1, supplied, words, digits, out):
-    for start in range(0, x.size, 5 * TILE):
-        stop = min(start + 5 * TILE, x.size)
+def _encode(x, begin, end, rates, k0, k1, supplied, words, digits, out):
+    for start in range(begin, end, 5 * TILE):
+        stop = min(start + 5 * TILE, end)
         for tile in range(start, stop, TILE):
             n = min(TILE, stop - tile)
             fill_tile(words, tile, n, k0, k1, supplied)
@@ -73,16 +74,20 @@ def _decode(payload, table, out):
 
 def encode(x: torch.Tensor, rate: float, stream: Stream, room: int = 0) -> torch.Tensor:
     """Round and pack tile by tile."""
-    n = x.numel()
+    vector, n, rates = x.numpy(), x.numel(), np.array([rate])
     out = np.empty(room + n // 5 + (n % 5 > 0), np.uint8)
-    k0, k1 = np.uint64(stream.k0), np.uint64(stream.k1)
-    words, digits = np.empty(2 * TILE, np.uint32), np.empty(5 * TILE, np.int32)
-    _encode(x.numpy(), np.array([rate]), k0, k1, supplied_words(stream), words, digits, out[room:])
+    k0, k1, supplied = np.uint64(stream.k0), np.uint64(stream.k1), supplied_words(stream)
+
+    def work(begin: int, end: int) -> None:
+        words, digits = np.empty(2 * TILE, np.uint32), np.empty(5 * TILE, np.int32)
+        _encode(vector, begin, end, rates, k0, k1, supplied, words, digits, out[room:])
+
+    shared(n, 5 * TILE, work)
     return torch.from_numpy(out)
 
 
 def decode(payload: torch.Tensor, n: int, scale: float) -> tuple[torch.Tensor, bool, bool]:
     """Look five digits up at once."""
-    out = np.empty(n, np.float32)
-    other, valid = _decode(payload.numpy(), _DIGITS * np.float32(scale), out)
-    return torch.from_numpy(out), bool(other), bool(valid)
+    packed, table, out = payload.numpy(), _DIGITS * np.float32(scale), np.empty(n, np.float32)
+    parts = shared(n, 5 * TILE, lambda start, stop: _decode(packed[start // 5 :], table, out[start:stop]))
+    return torch.from_numpy(out), any(other for other, _ in parts), all(valid for _, valid in parts)
