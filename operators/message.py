@@ -150,12 +150,12 @@ class Messages(Sequence[Message]):
 
     @cached_property
     def ends(self) -> np.ndarray:
-        """Index of the first byte behind each message: int64, shape (m,)."""
+        """Index of the first byte behind each message, an int64 array of shape (m,)."""
         return np.cumsum(self.nbytes)
 
     @property
     def nbytes(self) -> np.ndarray:
-        """Length of each payload in bytes: int64, shape (m,)."""
+        """Length of each payload in bytes, an int64 array of shape (m,)."""
         return (self.bits + 7) // 8
 
     def __len__(self) -> int:
