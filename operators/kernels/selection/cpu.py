@@ -88,9 +88,9 @@ def _threshold(patterns: np.ndarray, k: int) -> np.uint32:
 def _among(patterns: np.ndarray, start: int, stop: int, threshold: np.uint32, k: int) -> np.ndarray:
     """Return the candidates at start .. stop - 1, or the single number -1 if there are too many."""
     n, share = stop - start, (stop - start) / patterns.size
-    found = np.empty(int(2 * k * share) + n // 16 + 2 * PIECE, np.int64)
-    count = int(_candidates(patterns[start:stop], threshold, found))
-    return found[:count] + start if count >= 0 else np.full(1, -1)
+    candidates = np.empty(int(2 * k * share) + n // 16 + 2 * PIECE, np.int64)
+    count = int(_candidates(patterns[start:stop], threshold, candidates))
+    return candidates[:count] + start if count >= 0 else np.full(1, -1)
 
 
 def largest(x: torch.Tensor, k: int) -> torch.Tensor:

@@ -65,9 +65,9 @@ def pack_with_sum(x: torch.Tensor) -> tuple[torch.Tensor, float]:
     out, sums = np.empty((x.numel() + 7) // 8, np.uint8), np.empty(-(-x.numel() // PIECE))
 
     def work(start: int, stop: int) -> None:
-        here = sums[start // PIECE : -(-stop // PIECE)]
-        to = out[start >> 3 : (stop + 7) >> 3]
-        _pack_with_sums(vector[start:stop], patterns[start:stop], np.empty(LANES), here, to)
+        piece_sums = sums[start // PIECE : -(-stop // PIECE)]
+        packed = out[start >> 3 : (stop + 7) >> 3]
+        _pack_with_sums(vector[start:stop], patterns[start:stop], np.empty(LANES), piece_sums, packed)
 
     shared(vector.size, PIECE, work)
     return torch.from_numpy(out), float(sum_of_pieces(sums, np.empty(LANES)))
