@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection
+from dataclasses import replace
 from math import inf
+
+import numpy as np
 
 from ..functions.global_streams import seeded
 from ..functions.own import Own
 from .betting.budget import Budget, spelled
+from .betting.eprocess import ExcessBets, inflated
 from .kit.clock import work_s
-from .kit.law import Context, Law
-from .kit.subject import Array, ClaimSource, Subject, Target, claim_spelled
-from .kit.verdict import Outcome, Report, Verdict
+from .kit.law import Context, Law, fresh_key, second_moment
+from .kit.statistical import LONG
+from .kit.subject import Array, ClaimSource, OutOfTime, Subject, Target, claim_spelled
+from .kit.verdict import About, Outcome, Report, Verdict
+from .operator.every_coordinate import EveryCoordinate
 from .operator.exact_marginals import ExactMarginals
+from .operator.lengths import Lengths, compared
 from .operator.tightness import NO_CEILING, Tightness
 from .suite import LAWS, laws_for, statistical_laws
 
+CONFIRMING = 1000  # draws that judge the constant alone where a mean is refuted
+OF_PLACES = {Lengths.name, EveryCoordinate.name}
 NOT_TRIED = "not tried: another law fails, and a subject that is accused is not judged for long; mend it, check again"
 
 
@@ -88,15 +97,64 @@ def check(
     context = Context(budget, seed, parts=statistical_laws(), laws=chosen)
     with subject.session():
         context.hurry(subject.pace())
-        verdicts = exactly_judged(tuple(_verdict(law, subject, context) for law in chosen))
-    return Report(subject.name, seed, verdicts, reproduction(subject, claim, budget, seed, laws), accept_inconclusive)
+        verdicts = reconciled(tuple(_verdict(law, subject, context) for law in chosen), subject, context)
+    line = reproduction(subject, claim, budget, seed, laws)
+    return Report(subject.name, seed, verdicts, line, accept_inconclusive, subject.claimed())
 
 
-def exactly_judged(verdicts: tuple[Verdict, ...]) -> tuple[Verdict, ...]:
-    """Return the verdicts without that on draws where a tight claim was judged by exact moments."""
+def reconciled(verdicts: tuple[Verdict, ...], subject: Subject, context: Context) -> tuple[Verdict, ...]:
+    """Return the verdicts, corrected where one law rests on what another one says.
+
+    A tight claim that exact moments judged needs no draws.  Where the claimed constant alone is refuted, a mean that
+    was refuted together with it is not judged, nor is whether one length or coordinate is worse than others.
+    """
     exact = any(v.law == ExactMarginals.name and v.outcome is Outcome.PASS for v in verdicts)
     exactly = Verdict(Tightness.name, Outcome.NOT_APPLICABLE, f"judged exactly by {ExactMarginals.name}")
-    return tuple(exactly if exact and v.text == NO_CEILING else v for v in verdicts)
+    verdicts = tuple(exactly if exact and v.text == NO_CEILING else v for v in verdicts)
+    given = [v for v in verdicts if v.outcome is Outcome.FAIL and v.about is About.MEAN]
+    refuted = [v for v in verdicts if v.outcome is Outcome.FAIL and v.about is About.CONSTANT]
+    if given and not refuted:
+        refuted = [_without_the_mean(given[0], subject, context)]
+        verdicts = tuple(refuted[0] if v is given[0] else v for v in verdicts)
+    refuted.sort(key=lambda v: v.law in OF_PLACES)
+    if not refuted or refuted[0].about is not About.CONSTANT:
+        return verdicts
+    by = refuted[0].law
+    text = f"not judged: the claimed constant is refuted (see {by}); claim a true one first"
+    resting = {About.MEAN: {v.law for v in verdicts}, About.CONSTANT: set() if by in OF_PLACES else OF_PLACES}
+    return tuple(
+        Verdict(v.law, Outcome.INCONCLUSIVE, text)
+        if v.outcome in (Outcome.FAIL, Outcome.INCONCLUSIVE) and v.law in resting.get(v.about, ())
+        else v
+        for v in verdicts
+    )
+
+
+def _without_the_mean(verdict: Verdict, subject: Subject, context: Context) -> Verdict:
+    """Bet on the claimed constant alone where a mean was refuted, there and at a flat vector; return what is refuted.
+
+    At a flat vector many coordinates err alike, so that a few draws show a constant that is a little too small.
+    """
+    if verdict.x is None:
+        return verdict
+    level, rng = context.level(1), context.rng(f"{verdict.law} constant")
+    subject.deadline = work_s() + context.budget.seconds
+    for name, x in ((verdict.example, verdict.x), (f"flat, d = {LONG}", np.ones(LONG, np.float32))):
+        fitted = subject.domain.fit(x)
+        s2 = None if fitted is None else second_moment(subject.claim(fitted.size))
+        if fitted is None or s2 is None:
+            continue
+        bets = ExcessBets(inflated(s2))
+        for n in range(1, CONFIRMING + 1):
+            try:
+                y = subject.draw(fitted, fresh_key(rng))
+            except OutOfTime:
+                return verdict
+            bets.update(np.array([compared(fitted, y)[0]]))
+            if bets.wealth.rejects(level):
+                text = f"E|C(x) - x|^2 <= {s2:.6g} |x|^2 rejected at level {level:.1e} after {n} draws at one vector"
+                return replace(verdict, text=text, example=name, x=fitted, about=About.CONSTANT)
+    return verdict
 
 
 def _verdict(law: Law, subject: Subject, context: Context) -> Verdict:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..functions.global_streams import seeded
 from .betting.budget import Budget
-from .check import exactly_judged, reproduction
+from .check import reconciled, reproduction
 from .kit.law import Context, Law
 from .kit.subject import ClaimSource, Subject
 from .kit.verdict import Outcome
@@ -43,8 +43,8 @@ class LawOf:
         subject.deadline = context.ends
         with subject.session(), seeded(seed, self.law.name):
             verdict = self.law.run(subject, context)
-            if verdict.text == NO_CEILING:
-                *_, verdict = exactly_judged((ExactMarginals().run(subject, context), verdict))
+            before = (ExactMarginals().run(subject, context),) if verdict.text == NO_CEILING else ()
+            *_, verdict = reconciled((*before, verdict), subject, context)
         if verdict.outcome in (Outcome.FAIL, Outcome.INCONCLUSIVE):
             line = reproduction(subject, self.claim, self.budget, seed, [self.law.name])
             raise AssertionError(f"{str(verdict).strip()}\nreproduce: {line}")

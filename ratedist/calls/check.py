@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from bounds.claims import Claim, Contractive, Unbiased
 
 from ..cluster.compressors import operator_of
-from ..records import Answer
+from ..records import Answer, Table
 from .arguments import Specification, Whole
 from .call import Call, Command, Route
 
 MOST_SHOWN = 3  # entries of the vector on which a law failed
-SEVERITY = ("FAIL", "INCONCLUSIVE", "note", "pass")  # the order in which verdicts are shown
+SEVERITY = ("FAIL", "INCONCLUSIVE", "note")  # the order in which verdicts are shown
 
 if TYPE_CHECKING:
     from operators.laws import Report, Verdict
@@ -113,15 +113,17 @@ def answer_of(report: Report) -> Answer:
     """
     from operators.laws import Outcome
 
-    counts = {outcome: sum(v.outcome is outcome for v in report.verdicts) for outcome in Outcome}
-    parts = ", ".join(f"{n} {outcome.value.lower()}" for outcome, n in counts.items() if n)
-    state = "FAILS" if report.failures else "ok" if report.ok else "INCONCLUSIVE" if report.judged else "nothing judged"
-    shown = [v for v in report.verdicts if v.outcome is not Outcome.NOT_APPLICABLE and v.text]
+    shown = [v for v in report.verdicts if v.outcome in (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.NOTE)]
     shown.sort(key=lambda v: SEVERITY.index(v.outcome.value))
-    facts = {v.law: f"{v.outcome.value}: {v.text}{_place(v)}" for v in shown}
+    rows = tuple((v.law, f"{v.outcome.value}: {v.text}{_place(v)}") for v in shown)
     return Answer(
-        f"{report.subject}: {state} ({parts}).",
-        facts,
+        f"{report.headline}.",
+        {
+            "by draws alone": report.by_draws_alone,
+            "not excluded": "" if report.failures else str(report.power),
+            "tried": "" if report.failures else report.tried,
+        },
+        tables=(Table(("law", "finding"), rows, left=frozenset({"finding"})),) if rows else (),
         follow_up="" if report.judged else "state what it is: --omega X (unbiased) or --alpha X (contractive)",
         evidence={"laws": [str(v).strip() for v in report.verdicts], "again": report.reproduce},
     )

@@ -181,4 +181,8 @@ class SwarmBets:
 
     def rejects(self, level: float) -> bool:
         """Return whether either capital has reached 2/level."""
-        return self.mean.rejects(level / 2) or self.size.rejects(level / 2)
+        return self.mean.rejects(level / 2) or self.refutes_constant(level)
+
+    def refutes_constant(self, level: float) -> bool:
+        """Return whether the bets on the squared errors alone have reached 2/level."""
+        return self.size.rejects(level / 2)

@@ -18,7 +18,7 @@ from ..betting.swarm_bets import SwarmBets
 from ..kit.clock import work_s
 from ..kit.law import NotApplicable, Violation, raised
 from ..kit.subject import to_numpy
-from ..kit.verdict import Outcome, Verdict
+from ..kit.verdict import About, Outcome, Verdict
 from ..operator.lengths import PLACES, vector
 from .groups import LEAST_MEAN, Group
 from .mean_function import MeanFunction
@@ -202,9 +202,11 @@ def lengths(
         for a, q in zip(along.tolist(), ((errors**2).sum(axis=1) / scale2).tolist(), strict=True):
             bets.update(drawn, place, a, q, s2, unbiased=True)
         if bets.rejects(level):
-            text = f"mean or error rejected at level {level:.1e} after {EACH * draws} draws at lengths up to {longest}"
+            about = About.CONSTANT if bets.refutes_constant(level) else About.MEAN
+            what = "the claimed error" if about is About.CONSTANT else "E y = xbar, given the claimed error,"
+            text = f"{what} rejected at level {level:.1e} after {EACH * draws} draws at lengths up to {longest}"
             where = ", ".join(bets.richest(family) for family in families)
-            return Verdict(name, Outcome.FAIL, f"{text}; most was won at: {where}", name_of, first)
+            return Verdict(name, Outcome.FAIL, f"{text}; most was won at: {where}", name_of, first, about=about)
     tried = f"lengths up to {longest}, m = {', '.join(map(str, numbers))}, all remainders modulo m"
     return Verdict(name, Outcome.PASS, f"{EACH * draws} draws at {tried}", domain=tried)
 

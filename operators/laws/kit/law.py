@@ -19,7 +19,7 @@ from .clock import work_s
 from .examples import Example, drawn, structured
 from .shrink import shrink
 from .subject import OutOfTime, Subject
-from .verdict import Outcome, Verdict
+from .verdict import About, Outcome, Verdict
 
 SLOW_S = 0.002  # a call: the slowest operator of the catalogue takes a quarter of it at two coordinates
 SHRINKING_S, LATER_SHRINKING_S = 1.5, 0.5  # the second where an earlier law has shown a simple vector already
@@ -28,7 +28,19 @@ SLOW_SHARE, SLOW_LAWS = 8, 120  # of the patience, for a check and for a law of 
 
 
 class Violation(AssertionError):  # noqa: N818  it is the finding, not an error of the kit
-    """The law does not hold; the message says what was seen and what was promised."""
+    """The law does not hold; the message says what was seen and what was promised.
+
+    Parameters
+    ----------
+    text : str
+        The message.
+    about : About, optional
+        What of the claim is refuted.
+    """
+
+    def __init__(self, text: str, about: About = About.OTHER) -> None:
+        super().__init__(text)
+        self.about = about
 
 
 class NotApplicable(Exception):  # noqa: N818
@@ -170,16 +182,13 @@ class Law(ABC):
         for tried, example in enumerate(subject.domain.of(self.examples(subject, context))):
             if work_s() > context.ends:
                 return Verdict(self.name, Outcome.INCONCLUSIVE, f"too slow: the time was over after {tried} vectors")
-            outcome, text = self.judge(subject, example, context)
-            if outcome is Outcome.INCONCLUSIVE:
-                return Verdict(self.name, outcome, text)
-            if outcome is Outcome.FAIL:
-                small = example
-                if self.shrinks:
-                    small, text = self.simplest(subject, example, text, context)
-                return Verdict(self.name, outcome, text, small.name, small.x)
-            decided += outcome is Outcome.PASS
-            unsaid = text or unsaid
+            verdict = self.judge(subject, example, context)
+            if verdict.outcome is Outcome.FAIL and self.shrinks:
+                return self.simplest(subject, example, verdict, context)
+            if verdict.outcome in (Outcome.FAIL, Outcome.INCONCLUSIVE):
+                return verdict
+            decided += verdict.outcome is Outcome.PASS
+            unsaid = verdict.text or unsaid
         try:
             remark = self.remark(subject, context)
         except Exception as error:  # as in judge
@@ -190,36 +199,40 @@ class Law(ABC):
             return Verdict(self.name, Outcome.NOT_APPLICABLE, unsaid or "there is no vector to try it on")
         return Verdict(self.name, Outcome.PASS)
 
-    def simplest(self, subject: Subject, example: Example, text: str, context: Context) -> tuple[Example, str]:
-        """Shrink a vector where the law fails: the simplest one found, and the violation seen there."""
+    def simplest(self, subject: Subject, example: Example, verdict: Verdict, context: Context) -> Verdict:
+        """Shrink a vector where the law fails; return the verdict at the simplest one found."""
         seconds = LATER_SHRINKING_S if context.accused else SHRINKING_S
         if context.budget.seconds < seconds or isinf(context.budget.seconds):  # untimed: by attempts alone
             seconds = context.budget.seconds
         attempts = context.budget.shrinking
         judge = partial(self.judge, subject, context=context)
-        return shrink(judge, subject, example, text, seconds=seconds, attempts=attempts)
+        return shrink(judge, subject, example, verdict, seconds=seconds, attempts=attempts)
 
     def remark(self, subject: Subject, context: Context) -> str:
         """Return something worth knowing about a subject that passed; empty for most laws."""
         return ""
 
-    def judge(self, subject: Subject, example: Example, context: Context) -> tuple[Outcome, str]:
+    def judge(self, subject: Subject, example: Example, context: Context) -> Verdict:
         """Return PASS, FAIL, INCONCLUSIVE or NOT_APPLICABLE at one example, with the reason; a subject that raises
         fails.
         """
         try:
             self.holds(subject, example, context)
         except Violation as found:
-            return Outcome.FAIL, str(found)
+            return self.failed(str(found), example, found.about)
         except Inconclusive as reason:
-            return Outcome.INCONCLUSIVE, str(reason)
+            return Verdict(self.name, Outcome.INCONCLUSIVE, str(reason))
         except OutOfTime:
-            return Outcome.INCONCLUSIVE, f"too slow: the time was over at {example.name}"
+            return Verdict(self.name, Outcome.INCONCLUSIVE, f"too slow: the time was over at {example.name}")
         except NotApplicable as reason:
-            return Outcome.NOT_APPLICABLE, str(reason)
+            return Verdict(self.name, Outcome.NOT_APPLICABLE, str(reason))
         except Exception as error:  # whatever the subject raises is a finding
-            return Outcome.FAIL, raised(error)
-        return Outcome.PASS, ""
+            return self.failed(raised(error), example)
+        return Verdict(self.name, Outcome.PASS)
+
+    def failed(self, text: str, example: Example, about: About = About.OTHER) -> Verdict:
+        """Return FAIL at a vector."""
+        return Verdict(self.name, Outcome.FAIL, text, example.name, example.x, about=about)
 
 
 def raised(error: Exception) -> str:

@@ -9,27 +9,27 @@ import numpy as np
 from .clock import work_s
 from .examples import Example
 from .subject import Subject
-from .verdict import Outcome
+from .verdict import About, Outcome, Verdict
 
-Judge = Callable[[Example], tuple[Outcome, str]]
+Judge = Callable[[Example], Verdict]
 
 
 def shrink(
-    judge: Judge, subject: Subject, example: Example, text: str, *, seconds: float, attempts: int
-) -> tuple[Example, str]:
-    """Find the simplest vector that fails in the same way, and the violation seen there.
+    judge: Judge, subject: Subject, example: Example, verdict: Verdict, *, seconds: float, attempts: int
+) -> Verdict:
+    """Find the simplest vector that fails in the same way; return the verdict there.
 
     Shorter first, then more zeros, then rounder values.  Each attempt of a statistical law uses fresh draws.
 
     Parameters
     ----------
     judge : callable
-        The law at one vector: outcome and reason.
+        The law at one vector.
     subject : Subject
         What is judged; its deadline is brought forward meanwhile.
     example : Example
         Where it failed.
-    text : str
+    verdict : Verdict
         How it failed.
     seconds : float
         Time for all attempts.
@@ -39,34 +39,34 @@ def shrink(
     allowed, deadline = subject.deadline, work_s() + seconds
     subject.deadline = min(allowed, deadline)  # an attempt may take many draws
     try:
-        return _simplest(judge, subject, example, text, deadline, attempts)
+        return _simplest(judge, subject, example, verdict, deadline, attempts)
     finally:
         subject.deadline = allowed
 
 
 def _simplest(
-    judge: Judge, subject: Subject, example: Example, text: str, deadline: float, attempts: int
-) -> tuple[Example, str]:
+    judge: Judge, subject: Subject, example: Example, verdict: Verdict, deadline: float, attempts: int
+) -> Verdict:
     improved = True
     while improved:
         improved = False
         for x in map(subject.domain.fit, simpler(example.x)):
             attempts -= 1
             if attempts < 0 or work_s() > deadline:
-                return example, text
+                return verdict
             if x is None or x.size > example.d or np.array_equal(x, example.x):
                 continue
             candidate = Example(f"shrunk from {example.name.removeprefix('shrunk from ')}", x)
-            outcome, reason = judge(candidate)
-            if outcome is Outcome.FAIL and _finding(reason) == _finding(text):
-                example, text, improved = candidate, reason, True
+            attempted = judge(candidate)
+            if attempted.outcome is Outcome.FAIL and _finding(attempted) == _finding(verdict):
+                example, verdict, improved = candidate, attempted, True
                 break
-    return example, text
+    return verdict
 
 
-def _finding(text: str) -> str:
-    """Return what kind of failure it is: the exception's name, or a violation."""
-    return text.split(":")[0] if text.startswith("raised ") else "violation"
+def _finding(verdict: Verdict) -> tuple[str, About]:
+    """Return what kind of failure it is: the exception's name or a violation, and what it is about."""
+    return verdict.text.split(":")[0] if verdict.text.startswith("raised ") else "violation", verdict.about
 
 
 def simpler(x: np.ndarray) -> Iterator[np.ndarray]:

@@ -14,7 +14,7 @@ from .evidence import Bets, Source, collect
 from .examples import Example, drawn, structured, witnesses
 from .law import Context, Law, NotApplicable, Violation, fresh_key, raised
 from .subject import Subject
-from .verdict import Outcome, Verdict
+from .verdict import About, Outcome, Verdict
 
 _STRUCTURED = ("flat", "one-hot, last", "pair (1, 1/2", "pair (1, -1", "one large", "two scales", "alternating")
 SHRINKING_DRAWS = 2000
@@ -25,6 +25,7 @@ class ClaimBets(Bets):
     """The bets of one statistical law in one check."""
 
     level: float
+    about: About = About.OTHER  # what a rejection refutes
 
     @abstractmethod
     def rejected(self) -> bool:
@@ -79,7 +80,7 @@ class StatisticalLaw(Law):
         for n in [8, *[50] * (most // 50)]:
             bets.update(0, source.draw(example, n))
             if bets.rejected():
-                raise Violation(bets.finding())
+                raise Violation(bets.finding(), bets.about)
 
     def run(self, subject: Subject, context: Context) -> Verdict:
         """Read what the common draws say."""
@@ -93,15 +94,10 @@ class StatisticalLaw(Law):
         if bets is None:
             return Verdict(self.name, Outcome.NOT_APPLICABLE, self.silence())
         if bets.rejected():
-            return self.refuted(bets, subject, study, context)
+            vector = bets.richest()
+            example = study.examples[vector if vector is not None else 0]
+            return self.simplest(subject, example, self.failed(bets.finding(), example, bets.about), context)
         return self.passed(bets, study, context)
-
-    def refuted(self, bets: ClaimBets, subject: Subject, study: Study, context: Context) -> Verdict:
-        """Return the verdict where the claim is refuted: with the simplest vector found."""
-        vector = bets.richest()
-        example = study.examples[vector if vector is not None else 0]
-        small, text = self.simplest(subject, example, bets.finding(), context)
-        return Verdict(self.name, Outcome.FAIL, text, small.name, small.x)
 
     def passed(self, bets: ClaimBets, study: Study, context: Context) -> Verdict:
         """Return the verdict where nothing was found: with what would have been."""

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import torch
 
-from bounds.claims import Claim, NoClaim
+from bounds.claims import Claim, Contractive, NoClaim, StrictlyContractive, Unbiased
 from bounds.numbers import SupportsArray
 
 from ...aggregate.aggregate import Aggregate
@@ -45,6 +45,7 @@ Target = Operator | Coder | Feedback | Aggregate | Callable[..., SupportsArray]
 
 PROBE = np.array([1.0, -0.5], np.float32)
 PROBES = 4
+SPOKEN_OF = (8, 1000)  # dimensions at which a claim that depends on d is described
 
 
 class OutOfTime(Exception):  # noqa: N818
@@ -134,6 +135,22 @@ class Subject:
         if source is None:
             return NoClaim("none was given")
         return source(d) if callable(source) else source
+
+    def claimed(self) -> str:
+        """Return the claim under test in words, at two dimensions where it depends on d; empty if there is none."""
+        if self.kind != "compressor":
+            return ""
+        try:
+            stated = {d: _in_words(self.claim(d)) for d in map(self.domain.length, SPOKEN_OF)}
+        except Exception:  # the laws will say so
+            return ""
+        if len(set(stated.values())) == 1:
+            return " = ".join(filter(None, next(iter(stated.values()))))
+        parts, kind = [], ""
+        for d, (named, value) in stated.items():
+            parts += [(f"{named} = " if named != kind else "") + f"{value} at d = {d}"] if named else []
+            kind = named
+        return ", ".join(parts)
 
     def ceiling_at(self, d: int) -> float | None:
         """Return the declared largest ``|C(x) - x|^2/|x|^2`` of a single draw, or None.
@@ -266,6 +283,16 @@ class Subject:
             Stream of random numbers.
         """
         return to_numpy(self.raw(x, key)).reshape(x.shape)
+
+
+def _in_words(claim: object) -> tuple[str, str]:
+    """Return the kind of a claim and its constant; empty for none."""
+    if isinstance(claim, Unbiased):
+        return "unbiased with omega", f"{claim.omega:.6g}" + " (reached)" * claim.tight
+    if isinstance(claim, Contractive):
+        surely = "surely " * isinstance(claim, StrictlyContractive)
+        return f"{surely}contractive with alpha", f"{claim.alpha:.6g}" + " (reached)" * claim.tight
+    return "", ""
 
 
 def claim_spelled(claim: object) -> str:

@@ -18,6 +18,10 @@ OF_FORM = (
 )  # laws that any function meets, without a claim
 
 
+SURELY, FOR_FEW = "sure-contraction", "enumeration"
+EXACT = (SURELY, "exact-marginals", FOR_FEW)  # laws that judge a claim without statistics
+
+
 class Outcome(enum.Enum):
     """PASS and FAIL are judgements; NOTE is a remark on a pass; INCONCLUSIVE is one that is owed and could not be
     given: too slow, or too little power; NOT_APPLICABLE says why there is none."""
@@ -27,6 +31,18 @@ class Outcome(enum.Enum):
     INCONCLUSIVE = "INCONCLUSIVE"
     NOT_APPLICABLE = "not applicable"
     NOTE = "note"
+
+
+class About(enum.Enum):
+    """What of a claim a finding refutes.
+
+    MEAN is the claimed mean, given the claimed constant: where the constant is wrong, the finding says nothing of the
+    mean.  A mean that is refuted without the constant is OTHER.
+    """
+
+    OTHER = ""
+    CONSTANT = "constant"
+    MEAN = "mean, given the constant"
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +65,8 @@ class Verdict:
         What a statistical law would have found.
     domain : str, optional
         The lengths, remainders and circumstances at which vectors were drawn.
+    about : About, optional
+        What of the claim a violation refutes.
     """
 
     law: str
@@ -58,6 +76,7 @@ class Verdict:
     x: np.ndarray | None = None
     power: Power = field(default_factory=Power)
     domain: str = ""
+    about: About = About.OTHER
 
     def __str__(self) -> str:
         place = f" [at {self.example}, x = {_short(self.x)}]" if self.x is not None else ""
@@ -80,6 +99,8 @@ class Report:
         One line of Python doing so.
     accepts : bool, optional
         Whether the caller takes INCONCLUSIVE for an answer.
+    claim : str, optional
+        The claim that was judged, in words.
     """
 
     subject: str
@@ -87,6 +108,7 @@ class Report:
     verdicts: tuple[Verdict, ...]
     reproduce: str
     accepts: bool = False
+    claim: str = ""
 
     @property
     def ok(self) -> bool:
@@ -141,17 +163,44 @@ class Report:
                 return verdict
         raise KeyError(f"no verdict of {law!r}; laws run: {', '.join(v.law for v in self.verdicts)}")
 
-    def __str__(self) -> str:
+    @property
+    def headline(self) -> str:
+        """The subject, its claim, the verdict and how many laws say what."""
         counts = {outcome: sum(v.outcome is outcome for v in self.verdicts) for outcome in Outcome}
         state = "FAILS" if self.failures else "ok" if self.ok else "INCONCLUSIVE" if self.judged else "nothing judged"
-        parts = [", ".join(f"{n} {outcome.value.lower()}" for outcome, n in counts.items() if n)]
+        claimed = f", claimed {self.claim}" if self.claim else ""
+        counted = ", ".join(f"{n} {outcome.value.lower()}" for outcome, n in counts.items() if n)
+        return f"{self.subject}{claimed}: {state} ({counted})"
+
+    @property
+    def tried(self) -> str:
+        """At which lengths, remainders and circumstances vectors were drawn; empty for none."""
+        return "; ".join(v.domain for v in self.verdicts if v.domain)
+
+    @property
+    def by_draws_alone(self) -> str:
+        """Why no exact law judged a claim; empty where one did, or nothing is claimed.
+
+        Enumeration alone does not count: it judges vectors of a few coordinates.
+        """
+        verdicts = {v.law: v for v in self.verdicts}
+        exact = [verdicts[law] for law in EXACT if law in verdicts]
+        judged = [v for v in exact if v.outcome is not Outcome.NOT_APPLICABLE and v.law != FOR_FEW]
+        if not self.claim or not exact or judged:
+            return ""
+        silent = [v for v in exact if v.outcome is Outcome.NOT_APPLICABLE and v.law != SURELY]
+        return "; ".join(f"{v.law}: {v.text}" for v in silent)
+
+    def __str__(self) -> str:
+        lines = [self.headline]
         if not self.failures:
-            tried = [f"tried: {v.domain}" for v in self.verdicts if v.domain]
-            parts += [str(self.power)] if str(self.power) else [] if tried else ["no statistical law judged"]
-            parts += tried
-        head = f"{self.subject}: {state} ({'; '.join(parts)}"
+            tried = f"tried: {self.tried}" * bool(self.tried)
+            worth = "; ".join(part for part in (str(self.power), tried) if part) or "no statistical law judged"
+            lines[0] = f"{self.headline[:-1]}; {worth})"
+        if self.by_draws_alone:
+            lines.append(f"not judged exactly, by draws alone: {self.by_draws_alone}")
         shown = [str(v) for v in self.verdicts if _worth_showing(v)]
-        return "\n".join([head + ")", *shown, *self._silent(), f"reproduce: {self.reproduce}"])
+        return "\n".join([*lines, *shown, *self._silent(), f"reproduce: {self.reproduce}"])
 
     def _silent(self) -> list[str]:
         """Return the laws that have nothing to say, one line a reason."""

@@ -12,6 +12,7 @@ from ..betting.eprocess import SLACK
 from ..kit.examples import Example, drawn, structured
 from ..kit.law import Context, Law, NotApplicable, Violation, second_moment
 from ..kit.subject import Subject
+from ..kit.verdict import About
 from ..replay.marginals import marginals
 from ..replay.recorded_words import Controlled
 from .exact_marginals import RESOLUTION, equal_mean
@@ -73,7 +74,8 @@ class Adversarial(Law):
         worst, x = climb(error, example.x, steps, rng, slopes=strict, more=more)
         if worst > np.sqrt(s2) + 2 * SLACK:
             listed = ", ".join(f"{v:.9g}" for v in x)
-            raise Violation(f"|C(x) - x|^2 = {worst**2:.8g} |x|^2 at x = [{listed}]; claimed at most {s2:.8g}")
+            text = f"|C(x) - x|^2 = {worst**2:.8g} |x|^2 at x = [{listed}]; claimed at most {s2:.8g}"
+            raise Violation(text, About.CONSTANT)
 
 
 def climb(

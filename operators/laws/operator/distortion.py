@@ -16,6 +16,7 @@ from ..kit.examples import Example
 from ..kit.law import second_moment
 from ..kit.statistical import ClaimBets, StatisticalLaw
 from ..kit.subject import Subject
+from ..kit.verdict import About
 
 
 class Distortion(StatisticalLaw):
@@ -38,6 +39,8 @@ class Distortion(StatisticalLaw):
 
 class SquaredErrors(ClaimBets):
     """Bets on ``|e|^2`` at the vectors in ``stated``, whose claimed constants it holds."""
+
+    about = About.CONSTANT
 
     def __init__(self, sizes: SizeBets, stated: dict[int, float], level: float, factor: float = 1.0) -> None:
         self.sizes, self.level, self.factor = sizes, level, factor

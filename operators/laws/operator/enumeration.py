@@ -26,6 +26,7 @@ from ..kit.examples import Example, drawn, structured
 from ..kit.function_examples import in_time
 from ..kit.law import Context, Inconclusive, Law, NotApplicable, Violation, second_moment
 from ..kit.subject import Subject
+from ..kit.verdict import About
 from ..replay.partitions import Classes, partitions
 from ..replay.recorded_words import Controlled
 
@@ -103,7 +104,8 @@ class Claimed:
         if self.unbiased and bias > allowed:
             raise Violation(f"|E C(x) - x| = {bias:.6g} |x| over all {len(outputs)} outcomes; claimed unbiased")
         if squares.mean() > self.s2 * (1 + ROUNDING) + doubt * largest + ROUNDING:
-            raise Violation(f"E|C(x) - x|^2 = {squares.mean():.6g} |x|^2 over all outcomes; claimed {self.s2:.6g}")
+            text = f"E|C(x) - x|^2 = {squares.mean():.6g} |x|^2 over all outcomes; claimed {self.s2:.6g}"
+            raise Violation(text, About.CONSTANT)
 
     def suspects(self, outputs: np.ndarray, trials: int) -> bool:
         """Return whether the claim would be violated without the doubt that so few trials leave."""

@@ -87,7 +87,7 @@ class EveryCoordinate(Law):
         for bet in bets:
             if bet.rejected():
                 worst = examples[bet.richest() or 0]
-                return Verdict(self.name, Outcome.FAIL, bet.finding(), worst.name, worst.x)
+                return self.failed(bet.finding(), worst, bet.about)
         share = self._seen(subject, answers, ends, pursued, float(np.mean(broken)) if broken else 0.0)
         total, answered = sum(a.d for a in answers), sum(int((a.n > 0).sum()) for a in answers)
         text = (

@@ -13,6 +13,7 @@ from ..kit.examples import REACHED, WITNESS, Example, at_the_ends, distinct, dra
 from ..kit.function_examples import MOST, RAMPS, function_examples, in_time
 from ..kit.law import Context, Law, NotApplicable, Violation, second_moment
 from ..kit.subject import Subject
+from ..kit.verdict import About
 from ..replay.hidden import Moments, exclude_hidden, exclude_rare_dependence
 from ..replay.marginals import Marginals, marginals
 from ..replay.recorded_words import Controlled
@@ -82,7 +83,8 @@ class ExactMarginals(Law):
         norm2, error = float(x @ x), float(exact.square.sum())
         least, most = np.sqrt(max(error - doubt, 0) / norm2), np.sqrt((error + doubt) / norm2)
         if least > np.sqrt(s2) + 2 * SLACK:
-            raise Violation(f"E|C(x) - x|^2 = {error / norm2:.8g} |x|^2 exactly; claimed at most {s2:.8g}")
+            text = f"E|C(x) - x|^2 = {error / norm2:.8g} |x|^2 exactly; claimed at most {s2:.8g}"
+            raise Violation(text, About.CONSTANT)
         if example.name.startswith(WITNESS) and most < np.sqrt(REACHED * s2) - 2 * SLACK:
             raise Violation(f"E|C(x) - x|^2 = {error / norm2:.8g} |x|^2 exactly; said to reach {s2:.8g} here")
         if claim.tight and most < np.sqrt(s2) - 2 * SLACK:  # type: ignore[union-attr]

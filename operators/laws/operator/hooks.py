@@ -15,6 +15,7 @@ from ..betting.eprocess import SLACK, DirectionBets, ExcessBets
 from ..kit.examples import Example, drawn
 from ..kit.law import Context, Law, NotApplicable, Violation, second_moment
 from ..kit.subject import Subject, to_numpy
+from ..kit.verdict import About
 
 RANKS = (2, 3)
 SIZES = (9, 65)
@@ -94,4 +95,5 @@ class HookMean(Law):
             if bias is not None:
                 bias.update(errors)
                 if bias.wealth.rejects(level):
-                    raise Violation(f"the result of {m} ranks is not their mean on average: is the sum divided by m?")
+                    text = f"the result of {m} ranks is not their mean on average: is the sum divided by m?"
+                    raise Violation(text, About.MEAN)

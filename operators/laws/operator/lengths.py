@@ -22,7 +22,7 @@ from ..kit.clock import work_s
 from ..kit.examples import Example
 from ..kit.law import SLOW_S, Context, Law, NotApplicable, Violation, fresh_key, raised, second_moment
 from ..kit.subject import OutOfTime, Subject
-from ..kit.verdict import Outcome, Verdict
+from ..kit.verdict import About, Outcome, Verdict
 from . import circumstances
 
 BANDS = (1, 64, 1024, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24)
@@ -52,11 +52,11 @@ class Lengths(Law):
         try:
             swarm.run()
         except Violation as found:
-            return Verdict(self.name, Outcome.FAIL, str(found), swarm.example.name, swarm.example.x)
+            return self.failed(str(found), swarm.example, found.about)
         except OutOfTime:
             pass
         except Exception as error:  # whatever the subject raises is a finding
-            return Verdict(self.name, Outcome.FAIL, raised(error), swarm.example.name, swarm.example.x)
+            return self.failed(raised(error), swarm.example)
         if not swarm.draws:
             return Verdict(self.name, Outcome.INCONCLUSIVE, "too slow: no vector was tried")
         if not swarm.judged:
@@ -120,7 +120,7 @@ class _Swarm:
             turn += 1
             self._draw(labels)
             if self.bets.rejects(self.level / 2):
-                raise Violation(self._finding())
+                raise self._found()
 
     def _band(self, turn: int) -> str:
         """Return the bands in turn, afterwards the shorter ones more often: they take less time."""
@@ -176,8 +176,9 @@ class _Swarm:
         while wins.goes_on() and work_s() < self.ends:
             if wins.capital() >= needed:
                 raise Violation(
-                    f"E C(x) = x rejected at level {self.level:.1e} by {wins.n} draws, {self.example.name}: the mean "
-                    f"error along x is {wins.sum / wins.n:+.3g} |x|"
+                    f"E C(x) = x rejected, given E|C(x) - x|^2 <= {s2:.6g} |x|^2, at level {self.level:.1e} by "
+                    f"{wins.n} draws, {self.example.name}: the mean error along x is {wins.sum / wins.n:+.3g} |x|",
+                    About.MEAN,
                 )
             y = circumstances.drawn(self.subject, x, fresh_key(self.rng), circumstance)
             if y is None:
@@ -195,14 +196,16 @@ class _Swarm:
             d = d // modulus * modulus + rest
         return min(max(d, least), most - 1)
 
-    def _finding(self) -> str:
-        mean, size = self.bets.mean, self.bets.size
-        capital, what = (size, "E|C(x) - x|^2 as claimed") if size.peak > mean.peak else (mean, "E C(x) = x")
+    def _found(self) -> Violation:
+        capital, what, about = self.bets.mean, "E C(x) = x, given the claimed constant,", About.MEAN
+        if self.bets.refutes_constant(self.level / 2):
+            capital, what, about = self.bets.size, "E|C(x) - x|^2 as claimed", About.CONSTANT
         gains = capital.gains()
         where = ", ".join(max(family, key=lambda label: gains[label]) for family in self.families)
-        return (
+        return Violation(
             f"{what} rejected at level {self.level:.1e} after {self.draws} draws at lengths up to {self.longest}; most "
-            f"was won at: {where}"
+            f"was won at: {where}",
+            about,
         )
 
     def domain(self) -> str:

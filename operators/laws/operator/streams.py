@@ -20,6 +20,7 @@ from ..kit.clock import work_s
 from ..kit.examples import Example, drawn
 from ..kit.law import SLOW_S, Context, Law, LawOfOneVector, NotApplicable, Violation, fresh_key, second_moment
 from ..kit.subject import Subject, to_numpy
+from ..kit.verdict import About
 
 SIZE = 65
 FIELDS = ("seed", "step", "rank", "layer")
@@ -246,7 +247,11 @@ class IndependentStreams(Law):
             if bets.mean.rejects(level):
                 gains = bets.mean.gains()
                 where = max(gains, key=lambda label: gains[label])
-                raise Violation(f"errors are correlated: {where}, seen in {rounds} rounds at level {level:.1e}")
+                raise Violation(
+                    f"errors are correlated, given E|C(x) - x|^2 <= {s2:.6g} |x|^2: {where}, seen in {rounds} rounds "
+                    f"at level {level:.1e}",
+                    About.MEAN,
+                )
 
 
 Products = Iterator[tuple[str, np.ndarray, np.ndarray]]  # label, error, direction that was known before

@@ -11,7 +11,7 @@ from ..kit.examples import REACHED, WITNESS, Example
 from ..kit.law import Context, second_moment
 from ..kit.statistical import ClaimBets, StatisticalLaw, Study, evidence_of
 from ..kit.subject import Subject
-from ..kit.verdict import Outcome, Verdict
+from ..kit.verdict import About, Outcome, Verdict
 from .distortion import SquaredErrors
 
 LOOSE = 0.5
@@ -98,6 +98,8 @@ def _largest_share(study: Study) -> float | None:
 
 class _Shortfall(SquaredErrors):
     """Bets that the squared errors are smaller than claimed."""
+
+    about = About.OTHER
 
     def finding(self) -> str:
         """Return what was claimed and what was seen."""

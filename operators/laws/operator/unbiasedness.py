@@ -1,7 +1,7 @@
 """Law: no bet on the direction of the error wins (statistical, anytime-valid).
 
 The bets take the claimed constant at its word: what they refute is E C(x) = x together with it.  No test of a mean
-does without some bound on the error, so where the constant alone is refuted the mean cannot be judged.
+does without some bound on the error, so where the constant alone is refuted the mean is not judged (``reconciled``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..kit.law import Context
 from ..kit.mean_claim import HasMean, MeanClaim, mean_claim
 from ..kit.statistical import ClaimBets, StatisticalLaw, Study
 from ..kit.subject import Subject
-from ..kit.verdict import Outcome, Verdict
+from ..kit.verdict import About, Outcome, Verdict
 
 
 class Unbiasedness(StatisticalLaw):
@@ -44,7 +44,8 @@ class Unbiasedness(StatisticalLaw):
         """Return bets on the mean at every vector with a claim."""
         claims = {j: mean_claim(subject, example.x) for j, example in enumerate(examples)}
         stated = {j: claim for j, claim in claims.items() if claim is not None}
-        return _Mean(examples, stated, level, budget.bias) if stated else None
+        about = About.MEAN if _claims_a_mean(subject) else About.OTHER
+        return _Mean(examples, stated, level, budget.bias, about) if stated else None
 
     def passed(self, bets: ClaimBets, study: Study, context: Context) -> Verdict:
         """Return INCONCLUSIVE where the power that was asked for is missed."""
@@ -53,15 +54,7 @@ class Unbiasedness(StatisticalLaw):
         if along is None or along <= context.budget.bias:
             return verdict
         text = f"{verdict.text}; asked for: {context.budget.bias:g} |x| along x"
-        return Verdict(self.name, Outcome.INCONCLUSIVE, text, power=verdict.power)
-
-    def refuted(self, bets: ClaimBets, subject: Subject, study: Study, context: Context) -> Verdict:
-        """Return INCONCLUSIVE where the constant, on which the bets rest, is refuted too."""
-        error = study.bets.get("distortion")
-        if error is None or not error.rejected() or not _claims_a_mean(subject):
-            return super().refuted(bets, subject, study, context)
-        text = f"{bets.finding()}; but the constant alone is refuted by the law of the error: claim a true one first"
-        return Verdict(self.name, Outcome.INCONCLUSIVE, text)
+        return Verdict(self.name, Outcome.INCONCLUSIVE, text, power=verdict.power, about=bets.about)
 
 
 def _claims_a_mean(subject: Subject) -> bool:
@@ -71,8 +64,10 @@ def _claims_a_mean(subject: Subject) -> bool:
 class _Mean(ClaimBets):
     """Bets on C(x) minus the claimed mean."""
 
-    def __init__(self, examples: list[Example], claims: dict[int, MeanClaim], level: float, bias: float) -> None:
-        self.level, self.bias = level, bias
+    def __init__(
+        self, examples: list[Example], claims: dict[int, MeanClaim], level: float, bias: float, about: About
+    ) -> None:
+        self.level, self.bias, self.about = level, bias, about
         self.number = {j: i for i, j in enumerate(claims)}
         self.vectors = list(claims)
         wide = [examples[j].x.astype(np.float64) for j in claims]

@@ -200,7 +200,7 @@ def separate(controlled: Controlled) -> np.ndarray:
         word[new] = address[new]
     used = word[word >= 0]
     if used.size and (used.max() >= n or np.unique(used).size < used.size):
-        raise NotApplicable("one random word decides several coordinates")
+        raise NotApplicable("the coordinates are not separate functions of one random word each")
     _confirm(controlled, word)
     return word
 

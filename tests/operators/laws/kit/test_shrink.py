@@ -26,26 +26,21 @@ def test_failing_vector_becomes_short_sparse_and_round():
     x = np.random.default_rng(0).uniform(-2, 2, 500).astype(np.float32)
     x[123] = 7.3210001
 
-    example, text = NoThree().simplest(
-        Subject(torch.clone), Example("start", x), "7.32 exceeds 3", Context(Budget(), 1)
-    )
+    law, start = NoThree(), Example("start", x)
+    verdict = law.simplest(Subject(torch.clone), start, law.failed("7.32 exceeds 3", start), Context(Budget(), 1))
 
-    assert example.d <= 4
-    assert np.count_nonzero(example.x) == 1
-    assert example.x.max() == 7
-    assert text == "7.0 exceeds 3"
-    assert example.name == "shrunk from start"
+    assert verdict.x.size <= 4
+    assert np.count_nonzero(verdict.x) == 1
+    assert verdict.x.max() == 7
+    assert verdict.text == "7.0 exceeds 3"
+    assert verdict.example == "shrunk from start"
 
 
 def test_another_kind_of_failure_is_not_taken_for_this_one():
-    example, text = NoThree().simplest(
-        Subject(torch.clone),
-        Example("start", np.full(2, 4, np.float32)),
-        "4 exceeds 3",
-        Context(Budget(), 1),
-    )
-    assert example.d == 2
-    assert "exceeds" in text
+    law, start = NoThree(), Example("start", np.full(2, 4, np.float32))
+    verdict = law.simplest(Subject(torch.clone), start, law.failed("4 exceeds 3", start), Context(Budget(), 1))
+    assert verdict.x.size == 2
+    assert "exceeds" in verdict.text
 
 
 def test_candidates_are_simpler_and_never_the_vector_itself():

@@ -109,5 +109,5 @@ def test_a_rare_outcome_that_was_never_seen_is_not_mistaken_for_a_bias():
     law = Enumeration()
     example = Example("rare", np.array([0.009, 1.0], np.float32))
     for seed in range(60):
-        outcome, text = law.judge(Subject(Dithering(s=1)), example, Context(Budget.quick(), seed, parts=7))
-        assert outcome is not Outcome.FAIL, text
+        verdict = law.judge(Subject(Dithering(s=1)), example, Context(Budget.quick(), seed, parts=7))
+        assert verdict.outcome is not Outcome.FAIL, verdict.text
