@@ -19,6 +19,7 @@ RECORD = "bits_for_layers.jsonl"
 EQUAL = 5e-3  # relative difference of bits: the search ends there
 NEAR = 0.12  # of the law, which is for long Gaussian layers; gradients have other tails
 TARGET = 1.3
+NAMES = {"mlp": "MLP", "cnn": "CNN", "resnet20": "ResNet-20"}
 RULES = {"filled": "water-filling", "one": "one omega"}
 UNCLAIMED = "no theorem compares losses"
 
@@ -64,7 +65,8 @@ def draw() -> Any:
             style = {"color": PALETTE[i], "capsize": 3, "label": words if j == 0 else None}
             right.errorbar(j + 0.2 * i, np.mean(values), yerr=half_width(values), fmt=MARKS[i], **style)
     right.axhline(0, color=PALETTE[7], linewidth=0.8)
-    right.set_xticks([j + 0.1 for j in range(len(trainings()))], trainings())
+    names = [NAMES.get(training, training) for training in trainings()]
+    right.set_xticks([j + 0.1 for j in range(len(names))], names)
     right.set(ylabel="mean loss above uncompressed")
     right.legend()
     for ax in (left, right):

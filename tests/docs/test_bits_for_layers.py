@@ -39,10 +39,23 @@ def test_losses_are_those_of_the_record(figure):
         filled, one = (np.array(figure.differences(training, rule)) for rule in ("filled", "one"))
         losses = [row["mean_loss"] for row in rows if row.get("training") == training and row["rule"] == "none"]
         difference, half = np.mean(filled - one), figure.half_width(filled - one)
-        name = training.upper() if len(training) == 3 else training
+        name = training.upper() if len(training) == 3 else training.replace("resnet20", "ResNet-20")
         digits = 4 if half < 0.01 else 3
         stated = f"{difference:.{digits}f} ± {half:.{digits}f}"
         assert f"| {name} | {len(one)} | {np.mean(losses):.3f} | {stated} |" in PAGE
+
+
+def test_the_losses_named_in_the_text_are_those_of_resnet20():
+    rows = [json.loads(line) for line in (DOCS / "data/bits_for_layers.jsonl").read_text().splitlines()]
+    rows = [row for row in rows if row.get("training") == "resnet20"]
+    means = {
+        rule: np.mean([row["mean_loss"] for row in rows if row["rule"] == rule]) for rule in ("one", "filled", "none")
+    }
+    text = " ".join(PAGE.split())
+    assert (
+        "With one omega the mean loss over the training is {one:.2f}, with water-filling {filled:.2f}, and without "
+        "compression {none:.2f}."
+    ).format(**means) in text
 
 
 AGAIN = """
