@@ -3,7 +3,8 @@
 Synchronous steps use the mean gradient, as DistributedDataParallel does; with Adam this is not the mean of local steps.
 A single process simulates workers on copies of the model.  Ranks of a group use their own data.  The final models are
 compared on fresh batches of all workers, the same for all choices.  The next trial starts where the synchronous steps
-have ended.
+have ended.  An adaptive optimizer has divided these by squares of the mean gradient, and local steps are divided by
+squares of a worker's own gradients, which noise makes larger: before a trial they are scaled to these.
 """
 
 from __future__ import annotations
@@ -23,6 +24,52 @@ from ratedist.pilots.progress import RoundTrial, RoundTrials
 
 from ..distributed.tensors import flat, load
 from .own_training import Snapshot, Training
+
+SECOND_MOMENTS: dict[type[torch.optim.Optimizer], tuple[str, ...]] = {
+    torch.optim.Adam: ("exp_avg_sq", "max_exp_avg_sq"),  # and AdamW
+    torch.optim.NAdam: ("exp_avg_sq",),
+    torch.optim.RAdam: ("exp_avg_sq",),
+    torch.optim.RMSprop: ("square_avg",),
+    torch.optim.Adagrad: ("sum",),
+}
+SHARED = 0.5  # weight of the squares of all workers beside a worker's own, which are of few steps
+LEVELLED = 0.1  # weight of the mean square of all coordinates, for those that few steps have seen
+
+
+@dataclass
+class Squares:
+    """Squared gradients of synchronous steps, summed: of the mean gradient, of each worker here, and of all workers.
+
+    Parameters
+    ----------
+    mean, shared : tensor, shape (d,)
+        Squares of the mean gradient, and the mean of all workers' squares.
+    by_worker : list of tensor, shape (d,) each
+        Squares of each worker of this process.
+    """
+
+    mean: torch.Tensor
+    shared: torch.Tensor
+    by_worker: list[torch.Tensor]
+
+    def add(self, team: Team, gradients: Sequence[torch.Tensor], mean: torch.Tensor) -> None:
+        """Add the gradients of one step, float32 of shape (d,), and their mean over all workers."""
+        self.mean += mean.square()
+        self.shared += team.mean([gradient.square() for gradient in gradients])
+        for total, gradient in zip(self.by_worker, gradients, strict=True):
+            total += gradient.square()
+
+    def make_local(self, workers: Sequence[Worker]) -> None:
+        """Scale the second moments of adaptive optimizers from the mean gradient to each worker's own gradients.
+
+        A sum also grows with the steps, and steps of a square root of the ratio less need that many more: its ratio is
+        squared.
+        """
+        level = LEVELLED * self.mean.mean()
+        for worker, own in zip(workers, self.by_worker, strict=True):
+            squares = SHARED * self.shared + (1 - SHARED) * own
+            ratio = (squares + LEVELLED * squares.mean()) / (self.mean + level)
+            worker.scale_second_moments(ratio if level > 0 else torch.ones_like(ratio))
 
 
 @dataclass
@@ -53,6 +100,16 @@ class Worker:
     def put_back(self) -> None:
         """Restore the stored state."""
         self._kept.restore()
+
+    def scale_second_moments(self, ratio: torch.Tensor) -> None:
+        """Multiply the second moments of an adaptive optimizer by a ratio, shape (d,); squared where they are sums."""
+        optimizer, parameters = self.training.optimizer, self.training.parameters
+        names = next((names for kind, names in SECOND_MOMENTS.items() if isinstance(optimizer, kind)), ())
+        for p, factor in zip(parameters, ratio.split([p.numel() for p in parameters]), strict=True):
+            for name in names:
+                moment = optimizer.state.get(p, {}).get(name)
+                if moment is not None:
+                    moment.mul_((factor.square() if name == "sum" else factor).view_as(p).to(moment))
 
     def draw(self, steps: int, fresh: int) -> None:
         """Take the batches of a trial, and the fresh ones for its loss."""
@@ -148,7 +205,9 @@ def tried_rounds(
     for worker in workers:
         worker.keep()
     others = [Choice(operator, tau) for operator in (None, *operators) for tau in taus]
-    choices = [*(choice for choice in others if choice != SYNCHRONOUS), SYNCHRONOUS]
+    choices = [SYNCHRONOUS, *(choice for choice in others if choice != SYNCHRONOUS)]
+    zeros = torch.zeros(training.d, device=training.device)
+    squares = Squares(zeros.clone(), zeros.clone(), [zeros.clone() for _ in workers])
     falls: list[list[float]] = [[] for _ in choices]
     owed: list[list[float]] = [[] for _ in choices]
     sent: list[list[float]] = [[] for _ in choices]
@@ -160,11 +219,17 @@ def tried_rounds(
             for worker in workers:
                 worker.put_back()
             states.restore()
+            if choice == SYNCHRONOUS:
+                gained.append(before - _finite(_synchronous(team, steps, squares), before))
+                ends = [Snapshot(worker.training.model, worker.training.optimizer) for worker in workers]
+                continue
+            squares.make_local(workers)
             fall, debt, lengths = _fall(team, choice, steps, before, key.fold_in(moment))
             gained.append(fall)
             late += debt
             bits += lengths
-        for worker in workers:  # continue from the last choice, synchronous steps
+        for worker, end in zip(workers, ends, strict=True):  # continue where the synchronous steps have ended
+            end.restore()
             worker.keep()
     rows = (
         RoundTrial(
@@ -200,8 +265,6 @@ def _fall(team: Team, choice: Choice, steps: int, before: float, key: Key) -> tu
     The reduction includes the residuals, which arrive later.  A loss that is not finite counts as twice the initial
     loss.  The two lists are empty without residuals and without compression.
     """
-    if choice == SYNCHRONOUS:
-        return before - _finite(_synchronous(team, steps), before), [], []
     point = team.workers[0].training.point()
     method = choice.method(point.numel())
     states = [method.init(point.numel()) if isinstance(method, Feedback) else None for _ in team.workers]
@@ -227,12 +290,14 @@ def _fall(team: Team, choice: Choice, steps: int, before: float, key: Key) -> tu
     return before - paid, [after - paid], bits_sent
 
 
-def _synchronous(team: Team, steps: int) -> float:
-    """Return the loss after steps with the mean gradient, as in DistributedDataParallel."""
+def _synchronous(team: Team, steps: int, squares: Squares) -> float:
+    """Return the loss after steps with the mean gradient, as in DistributedDataParallel, and add the squares."""
     for step in range(steps):
         for worker in team.workers:
             worker.training.backward(worker.batches[step])
-        mean = team.mean([worker.training.last_gradient() for worker in team.workers])
+        gradients = [worker.training.last_gradient() for worker in team.workers]
+        mean = team.mean(gradients)
+        squares.add(team, gradients, mean)
         for worker in team.workers:
             worker.training.use_gradient(mean)
             worker.training.apply_gradients()
