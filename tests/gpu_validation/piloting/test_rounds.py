@@ -8,6 +8,8 @@ import pytest
 import torch
 
 from gpu_validation import pilot, run_ranks
+from gpu_validation.piloting.own_training import Training
+from gpu_validation.piloting.rounds import Worker
 from operators import Key, TopK
 from ratedist.pilots.pilot import Pilot
 
@@ -97,6 +99,40 @@ def test_momentum_goes_on_where_the_path_goes_on():
     x = np.linspace(2, 3, D)
     end, _ = ended(x, 4, CURVED, CENTRES, compressed=False, momentum=0.5)
     assert row.falls[0][0] == pytest.approx(F(x, CURVED, CENTRES) - F(end, CURVED, CENTRES), rel=1e-4)
+
+
+@pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop])
+def test_local_steps_of_an_adaptive_optimizer_are_divided_by_own_squares_from_the_start_of_a_trial(kind):
+    """Where noise is most of a gradient, own squares are m times those of the mean, and a step is half for m = 4."""
+    d, m = 400, 4
+
+    def slope(model, noise):
+        return ((1 + noise) * model.x).sum()
+
+    def noise(seed):
+        draw = torch.Generator().manual_seed(seed)
+        while True:
+            yield 8 * torch.randn(d, generator=draw)
+
+    model = Point()
+    model.x = torch.nn.Parameter(torch.zeros(d))
+    workers = [noise(1 + i) for i in range(m)]
+    given = GIVEN | {"rounds": 5, "round_taus": (1, 4), "worker_batches": workers}
+    found = pilot(model, kind(model.parameters(), lr=1e-3), slope, noise(0), **given)
+    falls = {(row.operator, row.tau): row.falls[0] for row in found.rounds.rows}
+    late = [local / mean for local, mean in zip(falls["", 4], falls["", 1], strict=True)][2:]
+    assert np.mean(late) == pytest.approx(1 / np.sqrt(m), rel=0.1)
+
+
+def test_a_sum_of_squares_is_scaled_twice_and_others_are_left_alone():
+    x = torch.nn.Parameter(torch.ones(3))
+    for kind, name, expected in ((torch.optim.Adagrad, "sum", 4.0), (torch.optim.SGD, "momentum_buffer", 1.0)):
+        optimizer = kind([x], lr=0.1)
+        optimizer.state[x][name] = torch.ones(3)
+        model = torch.nn.Module()
+        model.x = x
+        Worker(Training(model, optimizer, quadratic, data(0)), 0).scale_second_moments(torch.full((3,), 2.0))
+        assert optimizer.state[x][name].tolist() == [expected] * 3
 
 
 def test_model_optimizer_and_randomness_are_left_alone():
