@@ -66,8 +66,8 @@ class Squares:
         squared.
         """
         level = LEVELLED * self.mean.mean()
-        for worker, own in zip(workers, self.by_worker, strict=True):
-            squares = SHARED * self.shared + (1 - SHARED) * own
+        for worker, alone in zip(workers, self.by_worker, strict=True):
+            squares = SHARED * self.shared + (1 - SHARED) * alone
             ratio = (squares + LEVELLED * squares.mean()) / (self.mean + level)
             worker.scale_second_moments(ratio if level > 0 else torch.ones_like(ratio))
 
