@@ -9,7 +9,7 @@ RUNS   := $(VENV)/.installed-for-runs
 TIMED    := adacomm speed-up tau-star joint straggler wire all-reduce overlap
 UNTIMED  := compressors error-feedback byzantine layerwise gtopk
 
-.PHONY: setup validate wheel studies lint test test-rest test-all test-nightly test-oldest docs docs-test clean
+.PHONY: setup validate gpu wheel studies lint test test-rest test-all test-nightly test-oldest docs docs-test clean
 .DEFAULT_GOAL := test
 
 # Compiled once, not in each of the some hundred processes that the tests start.
@@ -32,6 +32,11 @@ setup: $(STAMP)
 
 validate: $(RUNS)
 	$(BIN)/ratedist run quick --out results
+
+# On a machine with one GPU, without a network: kernels, hook and training there against the CPU, at most 8 minutes.
+# Runs in .venv if it is there, else in PYTHON with what is installed.  Without a GPU the record says "not run".
+gpu:
+	$(if $(wildcard $(BIN)/python),$(BIN)/python,$(PYTHON)) docs/benchmarks/gpu.py --out results/gpu.json
 
 # For those who install: on x86-64 with the loops' code, for every processor of its levels 3 and 4.
 wheel: $(RUNS)

@@ -111,10 +111,9 @@ def shared(n: int, unit: int, work: Callable[[int, int], U], *, size: int = 1) -
     size : int, optional
         Coordinates of an item.
     """
-    threads = get_threads()
-    parts = min(PARTS_PER_THREAD * threads, n * size // LEAST) if threads > 1 else 1
-    if parts < 2:
+    if n * size < 2 * LEAST or (threads := get_threads()) < 2:
         return [work(0, n)]
+    parts = min(PARTS_PER_THREAD * threads, n * size // LEAST)
     length = -(-n // (parts * unit)) * unit
     return mapped(lambda start: work(start, min(start + length, n)), range(0, n, length), d=n * size)
 
