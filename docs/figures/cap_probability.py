@@ -50,7 +50,7 @@ def draw() -> Any:
     )
     for ax in (left, right):
         ax.grid(alpha=0.3)
-    left.legend(loc="center right")
+    left.legend(loc="center right", bbox_to_anchor=(1, 0.62))
     right.legend()
     return figure
 

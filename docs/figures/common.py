@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from gpu_validation.records.storage import read_lines
-from gpu_validation.reporting.plotting import canvas
+from gpu_validation.reporting.plotting import panels as panels
 from gpu_validation.studies import all_presets
 from gpu_validation.studies.record_file import require_same_study
 from gpu_validation.studies.study import Figure, Study
@@ -75,21 +74,11 @@ class Recorded:
         found, records, head = self.study()
         facts = [f"{key} {head[key]}" for key in ("commit", "device", "torch") if head.get(key)]
         where = f"Record: docs/data/studies/{self.name}.jsonl, {', '.join(facts)}."
-        return [Figure(f.draw, f.caption, where) for f in found.figures(list(records))]
+        return [Figure(f.draw, f.caption, where, f.folded) for f in found.figures(list(records))]
 
     def check(self) -> tuple[Comparison, ...]:
         """All rows of the study."""
         return study_check(self.name)
-
-
-def panels(count: int, columns: int = 3, height: float = 3.2) -> tuple[Any, Sequence[Any]]:
-    """(figure, that many axes in rows)."""
-    rows = -(-count // columns)
-    figure, axes = canvas(rows, min(count, columns), height=height)
-    flat = list(axes.flat)
-    for unused in flat[count:]:
-        unused.axis("off")
-    return figure, flat[:count]
 
 
 def named(name: str) -> Any:

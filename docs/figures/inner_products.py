@@ -8,7 +8,7 @@ import numpy as np
 from common import lines, panels, provenance
 
 from bounds.limits import eden_inner_product_limit, inner_product_limit, turboquant_inner_product_limit
-from gpu_validation.reporting.plotting import LINES, MARKS, PALETTE
+from gpu_validation.reporting.plotting import LINES, MARKS, PALETTE, colour
 from gpu_validation.studies.study import Figure
 from gpu_validation.verdicts.comparisons import exact_row
 from gpu_validation.verdicts.verdict import Comparison
@@ -50,11 +50,11 @@ def draw() -> Any:
     for i, name in enumerate(UNBIASED):
         if name in THEORY:
             line = [THEORY[name](bits_per_coordinate=int(b)) for b in grid]
-            left.plot(grid, line, LINES[0], color=PALETTE[i], label=f"{name}, large d")
-            right.plot(grid, excess(line, grid), LINES[0], color=PALETTE[i], label=f"{name}, large d")
+            left.plot(grid, line, LINES[i], color=colour(name), label=f"{name}, large d")
+            right.plot(grid, excess(line, grid), LINES[i], color=colour(name), label=f"{name}, large d")
         found = measured(name, 256)
         b, omega = np.array([row["bits"] for row in found]), np.array([row["omega_ip"] for row in found])
-        style = {"color": PALETTE[i], "linestyle": "none", "label": f"{name}, measured, d = 256"}
+        style = {"color": colour(name), "linestyle": "none", "label": f"{name}, measured, d = 256"}
         left.plot(b, omega, MARKS[i], **style)
         right.plot(b, excess(omega, b), MARKS[i], **style)
     left.set(yscale="log", xlabel="bits per coordinate, norms not counted", ylabel="omega_ip")

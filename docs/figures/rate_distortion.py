@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from common import lines, panels, provenance
 
-from gpu_validation.reporting.plotting import LINES, MARKS, PALETTE
+from gpu_validation.reporting.plotting import LINES, MARKS, PALETTE, colour, legend_below
 from gpu_validation.studies.study import Figure
 from gpu_validation.verdicts.comparisons import exact_row
 from gpu_validation.verdicts.verdict import Comparison
@@ -59,17 +59,19 @@ def draw(kind: str, quantity: str) -> Any:
             if points:
                 style = LINES[i % len(LINES)] + MARKS[i % len(MARKS)]
                 name = operator.replace("_", " ")
-                ax.plot(*zip(*points, strict=True), style, color=PALETTE[i], markersize=4, linewidth=1, label=name)
+                ax.plot(
+                    *zip(*points, strict=True), style, color=colour(operator), markersize=4, linewidth=1, label=name
+                )
         ax.set(title=source, xlabel="bits per coordinate", ylabel=LABELS[quantity])
         if quantity == "nmse":
             ax.set(yscale="log")
         ax.grid(alpha=0.3)
-        ax.legend(fontsize=7)
     for left, right in zip(axes[::2], axes[1::2], strict=True):  # one scale for what is compared
         ends = [(*ax.get_xlim(), *ax.get_ylim()) for ax in (left, right)]
         for ax in (left, right):
             ax.set(xlim=(min(e[0] for e in ends), max(e[1] for e in ends)))
             ax.set(ylim=(min(e[2] for e in ends), max(e[3] for e in ends)))
+    legend_below(figure, *axes)
     return figure
 
 

@@ -14,7 +14,7 @@ from bounds.limits import (
     sparse_dithering_random_whole_bits,
     sparse_dithering_whole_bits,
 )
-from gpu_validation.reporting.plotting import LINES, MARKS, PALETTE
+from gpu_validation.reporting.plotting import LINES, MARKS, PALETTE, colour, legend_below
 from gpu_validation.studies.study import Figure
 from gpu_validation.verdicts.comparisons import exact_row
 from gpu_validation.verdicts.verdict import Comparison
@@ -50,13 +50,13 @@ def draw() -> Any:
             [nu for nu, _ in pairs],
             [row["bits"] / row["d"] for _, row in pairs],
             MARKS[i],
-            color=PALETTE[i],
+            color=colour("sparse_dithering"),
             label=f"measured, {CLASSES[kind]}",
         )
     d = pairs[0][1]["d"]
     grid = np.geomspace(0.008, 0.5, 40)
     whole = [sparse_dithering_whole_bits(nu=nu, d=d) / d for nu in grid]
-    left.plot(grid, whole, LINES[0], color=PALETTE[0], label="its bound, worst case")
+    left.plot(grid, whole, LINES[0], color=colour("sparse_dithering"), label="its bound, worst case")
     limit = [gaussian_bits(alpha=nu, d=d) / d for nu in grid]
     left.plot(grid, limit, LINES[1], color=PALETTE[6], label="limit of any operator")
     left.set(xscale="log", xlabel="nu, the largest squared error / squared norm", ylabel="bits per coordinate")
@@ -65,18 +65,18 @@ def draw() -> Any:
         [w for w, _ in pairs],
         [r["bits"] / d for _, r in pairs],
         MARKS[2],
-        color=PALETTE[2],
+        color=colour("randomised_sparse_dithering"),
         label="measured, randomised",
     )
     grid = np.geomspace(0.015, 80, 40)
     mean = [random_bits(w, d) / d for w in grid]
-    right.plot(grid, mean, LINES[0], color=PALETTE[2], label="its bound, expected")
+    right.plot(grid, mean, LINES[0], color=colour("randomised_sparse_dithering"), label="its bound, expected")
     limit = [gaussian_unbiased_bits(omega=w, d=d) / d for w in grid]
     right.plot(grid, limit, LINES[1], color=PALETTE[6], label="limit of any unbiased operator")
     right.set(xscale="log", yscale="log", xlabel="omega", ylabel="bits per coordinate")
     for ax in (left, right):
-        ax.legend()
         ax.grid(alpha=0.3)
+    legend_below(figure, left, right)
     return figure
 
 

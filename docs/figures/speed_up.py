@@ -57,7 +57,8 @@ def draw() -> Any:
         title = f"measured, {'exponential steps' if random else 'steps of one length'}"
         right.set(xscale="log", xlabel="tau", ylabel="speed-up over tau = 1", title=title)
     for ax in (left, *rights):
-        ax.legend()
+        ax.set_ylim(top=(8 if ax is left else 1.5) * ax.get_ylim()[1])
+        ax.legend(loc="upper left")
         ax.grid(alpha=0.3)
     return figure
 

@@ -13,7 +13,7 @@ from bounds.limits import (
     spherical_compression_simple_bits,
     worst_case_bits,
 )
-from gpu_validation.reporting.plotting import LINES, MARKS, PALETTE
+from gpu_validation.reporting.plotting import LINES, MARKS, PALETTE, colour
 from gpu_validation.studies.study import Figure
 from gpu_validation.verdicts.comparisons import exact_row
 from gpu_validation.verdicts.verdict import Comparison
@@ -42,7 +42,7 @@ def draw() -> Any:
             [row["bits"] for _, row in found],
             [row["bits_half_width"] for _, row in found],
             fmt=MARKS[0],
-            color=PALETTE[0],
+            color=colour("spherical_compression"),
             label="measured",
         )
         for i, (bound, label) in enumerate(

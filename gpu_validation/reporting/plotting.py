@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+import re
 from typing import Any
 
 # Okabe and Ito 2008: eight colours that colour-blind readers can distinguish
@@ -11,18 +12,57 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 LINES = ("-", "--", ":", "-.")
 LINES_A_PANEL = 6  # largest number of lines that readers can distinguish
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
+WIDTH_IN, LEGEND_PT = 8.3, 10  # across the 6.7 in of an A4 page, legends are of 8 pt
+FAMILIES = {  # operators by family, each family in one colour of PALETTE in all figures
+    "sparse": ("topk", "randomk", "scaled_randomk", "hard_threshold", "low_rank"),
+    "signs": ("sign", "scaled_sign", "signsgd", "one_bit_sgd"),
+    "levels": ("qsgd", "klevel", "terngrad", "natural", "natural_dithering", "block_integer"),
+    "rotated": ("eden", "drive", "rabitq", "turboquant", "quic_fl", "rotated_klevel", "kashin"),
+    "sparse dithering": ("sparse_dithering", "arithmetic_sparse_dithering", "randomised_sparse_dithering"),
+    "trellis, lattice": ("tcdq", "e8"),
+    "not compressed": ("identity", "cast", "float32"),
+    "spheres, combined": ("spherical_compression", "unbiased_spherical_compression", "vqsgd", "composition", "induced"),
+}
 
 
-def figure_html(figure: Any, caption: str, source: str = "") -> str:
-    """Return a matplotlib figure as inline SVG with caption and collapsed source; close the figure."""
+def figure_html(figure: Any, caption: str, source: str = "", folded: str = "") -> str:
+    """Return a matplotlib figure as inline SVG with caption and collapsed source; close the figure.
+
+    ``folded`` is the line below which the whole figure is collapsed; empty shows it.
+    """
     import matplotlib.pyplot as plt
 
     text = io.StringIO()
     figure.savefig(text, format="svg")
     plt.close(figure)
     svg = text.getvalue()
-    folded = f"<details><summary>Record and circumstances</summary>{html.escape(source)}</details>" if source else ""
-    return f"<figure>{svg[svg.index('<svg') :]}<figcaption>{html.escape(caption)}{folded}</figcaption></figure>"
+    details = f"<details><summary>Record and circumstances</summary>{html.escape(source)}</details>" if source else ""
+    shown = f"<figure>{svg[svg.index('<svg') :]}<figcaption>{html.escape(caption)}{details}</figcaption></figure>"
+    return f"<details><summary>{html.escape(folded)}</summary>{shown}</details>" if folded else shown
+
+
+def family(operator: str) -> str:
+    """Return the family of an operator, from its specification or its name in a record; unknown ones are the last."""
+    name = re.split(
+        r"[:(, ]", operator.strip().lower().replace("-", "").replace("sparse dithering", "sparse_dithering")
+    )[0]
+    return next((found for found, names in FAMILIES.items() if name in names), next(reversed(FAMILIES)))
+
+
+def colour(operator: str) -> str:
+    """Return the colour of an operator's family."""
+    return PALETTE[list(FAMILIES).index(family(operator))]
+
+
+def legend_below(figure: Any, *axes: Any) -> None:
+    """Put one legend with all labels of the axes below the panels, in as many columns as fit."""
+    entries = dict[str, Any]()
+    for ax in axes:
+        entries.update({label: handle for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)})
+    if entries:
+        width_in = 0.6 + 0.07 * max(map(len, entries))
+        columns = max(1, min(len(entries), int(WIDTH_IN / width_in)))
+        figure.legend([*entries.values()], [*entries], loc="outside lower center", ncols=columns, frameon=False)
 
 
 def canvas(rows: int, columns: int, *, height: float) -> Any:
@@ -33,7 +73,17 @@ def canvas(rows: int, columns: int, *, height: float) -> Any:
     import matplotlib.pyplot as plt
 
     plt.rcParams["svg.hashsalt"] = "ratedist"
-    return plt.subplots(rows, columns, figsize=(11, height * rows), squeeze=False, layout="constrained")
+    plt.rcParams["legend.fontsize"] = LEGEND_PT
+    return plt.subplots(rows, columns, figsize=(WIDTH_IN, height * rows), squeeze=False, layout="constrained")
+
+
+def panels(count: int, columns: int = 3, height: float = 3.2) -> tuple[Any, list[Any]]:
+    """Return (figure, ``count`` axes in rows of ``columns``), ``height`` inches per row."""
+    figure, axes = canvas(-(-count // columns), min(count, columns), height=height)
+    flat = list(axes.flat)
+    for unused in flat[count:]:
+        unused.axis("off")
+    return figure, flat[:count]
 
 
 def plain_ticks(*axes: Any) -> None:

@@ -29,7 +29,7 @@ from ..measurement.spec import TrainingRun
 from ..measurement.training import run_training
 from ..network import Shape
 from ..records.storage import Record
-from ..reporting.plotting import LINES, MARKS, PALETTE, canvas, plain_ticks
+from ..reporting.plotting import LINES, MARKS, PALETTE, canvas, legend_below, plain_ticks
 from ..verdicts.comparisons import NO_RANGE, mean_row, median_row, unjudged_row
 from ..verdicts.intervals import Median, median_of
 from ..verdicts.iteration_time import TOLERANCE
@@ -530,9 +530,9 @@ def _draw_curves(setting: Setting, found: Sequence[Group], styles: Styles) -> An
         above.set(title=group.title, yscale="log", ylabel="training loss")
         plain_ticks(above.yaxis)
         below.set(xlabel=setting.clock, ylabel="held-out accuracy")
-        above.legend(fontsize=7)
         above.grid(alpha=0.3)
         below.grid(alpha=0.3)
+    legend_below(figure, *axes.flat)
     return figure
 
 
@@ -548,12 +548,12 @@ def _draw_taus(setting: Setting, found: Sequence[Group], styles: Styles) -> Any:
             for i, race in enumerate(group.races[name]):
                 label = "" if i else name
                 ax.step(race["seconds"], race["taus"], where="pre", **styles[name], linewidth=1, label=label)
-        ax.set(title=group.title, xlabel=setting.clock, yscale="log")
+        ax.set(title=group.title.replace(", ", "\n", 1), xlabel=setting.clock, yscale="log")
         ax.title.set_fontsize(9)
         plain_ticks(ax.yaxis)
         ax.grid(alpha=0.3)
-        ax.legend(fontsize=7)
     axes[0, 0].set_ylabel("tau")
+    legend_below(figure, *axes.flat)
     return figure
 
 
@@ -569,7 +569,10 @@ def _draw_ratios(found: Sequence[Group], styles: Styles) -> Any:
             bars = [[ratio.value - ratio.interval[0]], [ratio.interval[1] - ratio.value]]
             ax.errorbar(i, ratio.value, yerr=bars, fmt=MARKS[i % len(MARKS)], color=styles[name]["color"], capsize=4)
         ax.set_xticks(range(len(names)), names, rotation=45, ha="right", fontsize=8)
-        ax.set(title=group.title, ylim=(0, 1.1 * max(GOAL, *(ratio.interval[1] for ratio in ratios))))
+        ax.set(
+            title=group.title.replace(", ", "\n", 1),
+            ylim=(0, 1.1 * max(GOAL, *(ratio.interval[1] for ratio in ratios))),
+        )
         ax.title.set_fontsize(9)
         ax.grid(alpha=0.3, axis="y")
     axes[0, 0].set_ylabel("times faster")
@@ -594,7 +597,7 @@ def _draw_crowds(found: Sequence[Group], styles: Styles) -> Any:
     ax.set_xticks([g.m for g in ordered], [str(g.m) for g in ordered], minor=False)
     ax.set_xticks([], minor=True)
     ax.grid(alpha=0.3)
-    ax.legend(fontsize=8)
+    ax.legend()
     return figure
 
 

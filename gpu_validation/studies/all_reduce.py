@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from ..network import Network, Shape
 from ..records.sample import Sample
 from ..records.storage import Record
 from ..reporting.plotting import LINES, PALETTE, canvas, plain_ticks
+from ..reporting.plotting import colour as family_colour
 from ..verdicts.comparisons import exact_row, unjudged_row
 from ..verdicts.intervals import student_interval
 from ..verdicts.verdict import Comparison, tight_verdict, upper_verdict
@@ -311,7 +311,7 @@ def wire_bits(record: Record, m: int, d: int) -> float:
 
 def _draw(exchanged: Sequence[tuple[int, Record]], d: int) -> Any:
     figure, axes = canvas(2, 3, height=3.2)
-    colours = dict(zip((*CODECS, DENSE), cycle(PALETTE), strict=False))
+    colours = {codec: family_colour(codec) for codec in (*CODECS, DENSE)}
     dense = {exchange for _, r in exchanged if r["codec"] == DENSE for exchange in (r["exchange"],)}
     for row, (exchange, words) in zip(axes, (("gather", "gathered"), ("two_shot", "two shots")), strict=True):
         error, wire, seconds = row
@@ -332,7 +332,7 @@ def _draw(exchanged: Sequence[tuple[int, Record]], d: int) -> Any:
             ax.set_xticks([], minor=True)
             ax.grid(alpha=0.3)
         plain_ticks(wire.yaxis)
-    figure.legend(*axes[0, 1].get_legend_handles_labels(), loc="outside lower center", ncols=len(colours), fontsize=8)
+    figure.legend(*axes[0, 1].get_legend_handles_labels(), loc="outside lower center", ncols=len(colours))
     return figure
 
 

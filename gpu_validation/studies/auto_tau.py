@@ -29,7 +29,7 @@ from ..measurement.spec import TrainingRun
 from ..measurement.training import run_training
 from ..network import Shape
 from ..records.storage import Record
-from ..reporting.plotting import LINES, MARKS, PALETTE, canvas, plain_ticks
+from ..reporting.plotting import LINES, MARKS, PALETTE, canvas, legend_below, plain_ticks
 from ..verdicts.comparisons import unjudged_row
 from ..verdicts.intervals import Median, median_of
 from ..verdicts.time_to_target import smoothed, time_to_loss
@@ -483,7 +483,7 @@ def _draw_regrets(found: Sequence[Cell]) -> Any:
         ax.set_xticks(range(len(SHOWN_METHODS)), [name.replace(", ", ",\n") for name in SHOWN_METHODS], fontsize=6)
         plain_ticks(ax.yaxis)
         ax.grid(alpha=0.3, axis="y")
-        ax.legend(fontsize=6)
+    legend_below(figure, *axes.flat)
     return figure
 
 
@@ -509,7 +509,7 @@ def _draw_taus(design: Design, everything: Sequence[Run]) -> Any:
             plain_ticks(ax.yaxis)
             ax.grid(alpha=0.3)
         row[0].set(ylabel="tau")
-        row[-1].legend(fontsize=6, loc="upper left", bbox_to_anchor=(1.01, 1.0))
+        row[-1].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
     return figure
 
 

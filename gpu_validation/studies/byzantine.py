@@ -18,7 +18,7 @@ from operators.random import normal
 
 from ..measurement.shared_model import shared_steps
 from ..records.storage import Record
-from ..reporting.plotting import LINES, MARKS, PALETTE, canvas
+from ..reporting.plotting import LINES, MARKS, PALETTE, canvas, legend_below
 from ..verdicts.comparisons import exact_row, out_of_scope, share_row, unjudged_row
 from ..verdicts.verdict import Comparison
 from ..workloads import LogisticRegression
@@ -379,7 +379,7 @@ def _draw_votes(records: Sequence[tuple[Vote, Record]]) -> Any:
     ax.set(xlabel="faulty workers", ylabel="share of wrong votes", yscale="symlog")
     ax.set_yscale("symlog", linthresh=1e-4)
     ax.grid(alpha=0.3)
-    ax.legend(fontsize=8)
+    ax.legend()
     return figure
 
 
@@ -395,7 +395,7 @@ def _draw_training(records: dict[Train, Record]) -> Any:
         ax.set(title=case, xlabel="step", yscale="log", ylim=(0.05, HORIZON))
         ax.grid(alpha=0.3)
     axes[0, 0].set_ylabel("training loss")
-    axes[0, 0].legend(fontsize=7)
+    legend_below(figure, *axes.flat)
     return figure
 
 

@@ -238,7 +238,11 @@ def _concluded(study: Study, folder: Path, records: list[Record], code: int, mes
         code, message = UNFINISHED, "more to do"
     if len(records) < total:
         message = f"{message}; {kept(study, folder.parent, len(records))}"
-    drawn = [figure_html(figure.draw(), figure.caption) for figure in study.drawn(records)] if records else []
+    drawn = (
+        [figure_html(figure.draw(), figure.caption, folded=figure.folded) for figure in study.drawn(records)]
+        if records
+        else []
+    )
     heads = [repr(line) for line in read_lines(folder / MEASUREMENTS) if "study" in line]
     circumstances = "\n".join([*heads, f"again: {replay(study.command, study.seed)}"])
     if comparisons:

@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,8 @@ from operators import QSGD, Operator, RandomisedSparseDithering, RandomK, all_op
 
 from ..measurement.compressed_descent import METHODS, Diana, descend, landmarks, methods_for
 from ..records.storage import Record
-from ..reporting.plotting import LINES, LINES_A_PANEL, MARKS, PALETTE, canvas
+from ..reporting.plotting import FAMILIES as FAMILIES_OF_OPERATORS
+from ..reporting.plotting import LINES, LINES_A_PANEL, MARKS, PALETTE, canvas, colour, family, legend_below
 from ..verdicts.comparisons import exact_row, mean_row, out_of_scope, unjudged_row
 from ..verdicts.verdict import Comparison, exact_verdict
 from ..workloads import Bundled, Iid, LogisticRegression, Ridge
@@ -236,16 +236,16 @@ class Compressors(Study):
     # -- drawings ----------------------------------------------------------------------------------------
     def figures(self, records: Sequence[Record]) -> list[Figure]:
         """Return suboptimality against bits, one figure a problem, and total communication against omega."""
-        drawn = []
-        for problem in self.problems:
-            paths = [(unit, r) for unit, r in of_kind(records, Descent) if unit.problem == problem]
-            if paths:
-                caption = (
-                    f"Measured, {problem}: suboptimality F - F* against codec bits of one worker, mean of the runs. Of "
-                    "each method's operators those that need the fewest bits to a hundredth of the start come first; "
-                    "its panels have the same axes."
+        paths, drawn = of_kind(records, Descent), []
+        if paths:
+            drawn.append(
+                Figure(
+                    lambda: _draw_dots(paths),
+                    "Measured: codec bits of one worker until F - F* is a hundredth of its start, mean of the runs, "
+                    "full gradients of four workers. Colours are families of operators, marks methods with the step "
+                    f"sizes of their theorems. No mark: not reached within {self.steps} steps, or not covered.",
                 )
-                drawn.append(Figure(lambda paths=paths: _draw_paths(paths), caption))  # type: ignore[misc]
+            )
         totals = of_kind(records, Total)
         if totals:
             caption = (
@@ -253,14 +253,20 @@ class Compressors(Study):
                 "of the runs. Lines: predicted by the theorem from the measured bits of a step."
             )
             drawn.append(Figure(lambda: self._draw_totals(totals), caption))
+        if paths:
+            caption = (
+                "Measured: suboptimality F - F* against codec bits of one worker, mean of the runs: the operators of "
+                f"the {LINES_A_PANEL} families that need the fewest bits, the best one of each."
+            )
+            drawn.append(Figure(lambda: _draw_paths(paths), caption, folded="The curves behind the marks"))
         return drawn
 
     def _draw_totals(self, records: Sequence[tuple[Total, Record]]) -> Any:
         problems = list(dict.fromkeys(unit.problem for unit, _ in records))
         figure, axes = canvas(1, len(problems), height=3.6)
         for ax, problem in zip(axes[0], problems, strict=True):
-            for i, family in enumerate(FAMILIES):
-                totals = [r for unit, r in records if (unit.problem, unit.family) == (problem, family)]
+            for i, kind in enumerate(FAMILIES):
+                totals = [r for unit, r in records if (unit.problem, unit.family) == (problem, kind)]
                 totals.sort(key=lambda r: r["omega"])
                 omegas = [max(r["omega"], 1e-2) for r in totals]
                 steps = [max(1.0, float(np.mean(r["steps"]))) for r in totals]
@@ -269,12 +275,12 @@ class Compressors(Study):
                     self._predicted(Unbiased(r["omega"]), b / s, r).bits
                     for r, b, s in zip(totals, bits, steps, strict=True)
                 ]
-                ax.plot(omegas, predicted, LINES[i], color=PALETTE[i])
-                ax.plot(omegas, bits, MARKS[i], color=PALETTE[i], label=family)
+                ax.plot(omegas, predicted, LINES[i], color=colour(kind))
+                ax.plot(omegas, bits, MARKS[i], color=colour(kind), label=kind)
             ax.set(title=problem, xlabel="omega (at least .01)", xscale="log", yscale="log")
             ax.grid(alpha=0.3)
         axes[0, 0].set_ylabel("bits of one worker")
-        axes[0, 0].legend(fontsize=7)
+        legend_below(figure, *axes.flat)
         return figure
 
 
@@ -300,28 +306,78 @@ def _numbers(workload: LinearModel) -> Record:
     return {name: getattr(marks, name) for name in ("L", "mu", "m", "d", "R0", "gap", "sigma2_opt")}
 
 
-def _draw_paths(records: Sequence[tuple[Descent, Record]]) -> Any:
-    """Draw every method's operators in panels of a few, those that need the fewest bits first."""
-    shown = []
-    for method in dict.fromkeys(unit.method for unit, _ in records):
-        paths = sorted(((u, r) for u, r in records if u.method == method), key=lambda path: _bits_needed(path[1]))
-        pieces = [paths[i : i + LINES_A_PANEL] for i in range(0, len(paths), LINES_A_PANEL)]
-        shown += [(f"{method}, {i} of {len(pieces)}", piece, paths) for i, piece in enumerate(pieces, start=1)]
-    figure, axes = canvas(-(-len(shown) // 3), 3, height=3.2)
-    for ax in axes.flat[len(shown) :]:
-        ax.axis("off")
-    for ax, (title, piece, paths) in zip(axes.flat, shown, strict=False):
-        for (unit, record), colour, line in zip(piece, PALETTE, cycle(LINES), strict=False):
-            name, _, settings = unit.operator.partition(":")
-            label = LONG_NUMBER.sub(lambda found: f"{float(found[0]):.3g}", f"{name} {settings}")
-            label = name if "(" in label else label.strip()
-            ax.plot(*np.transpose(_sent(record)), line, color=colour, linewidth=1.2, label=label)
-        everything = np.concatenate([_sent(record) for _, record in paths])
-        ends = [everything.min(axis=0), everything.max(axis=0)]  # the same in all panels of a method
-        ax.set(title=title, xlabel="bits of one worker", ylabel="F - F*", xscale="log", yscale="log")
-        ax.set(xlim=(ends[0][0] / 1.3, ends[1][0] * 1.3), ylim=(ends[0][1] / 3, ends[1][1] * 3))
+def _draw_dots(paths: Sequence[tuple[Descent, Record]]) -> Any:
+    """Draw a panel a problem and a line an operator, those of the fewest bits on top."""
+    from matplotlib.lines import Line2D
+    from matplotlib.ticker import NullFormatter
+
+    needed = {(u.problem, u.operator, u.method): _bits_needed(r)[0] for u, r in paths}
+    problems, methods = (list(dict.fromkeys(getattr(u, name) for u, _ in paths)) for name in ("problem", "method"))
+    operators = sorted({u.operator for u, _ in paths}, key=lambda o: -min(n for k, n in needed.items() if k[1] == o))
+    operators = [o for o in operators if any(np.isfinite(n) for k, n in needed.items() if k[1] == o)]
+    figure, axes = canvas(1, len(problems), height=1.6 + 0.2 * len(operators))
+    for ax, problem in zip(axes[0], problems, strict=True):
+        for mark, method in zip(MARKS, methods, strict=False):
+            for place, operator in enumerate(operators):
+                bits = needed.get((problem, operator, method), np.inf)
+                ax.plot([bits], [place], mark, color=colour(operator), markersize=5)
+        ax.set(xscale="log", xlabel="bits to 1 % of the start", ylim=(-1, len(operators)))
+        ax.set_title(problem, fontsize=10)
+        ax.xaxis.set_minor_formatter(NullFormatter())
+        ax.set_yticks(range(len(operators)), [_name(o) for o in operators] if ax is axes[0, 0] else [])
         ax.grid(alpha=0.3)
-        ax.legend(fontsize=6, loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=2, frameon=False)
+    used = dict.fromkeys(family(operator) for operator in operators[::-1])
+    handles = [Line2D([], [], color=PALETTE[list(FAMILIES_OF_OPERATORS).index(f)], linewidth=4, label=f) for f in used]
+    marks = zip(MARKS, methods, strict=False)
+    handles += [Line2D([], [], color="#444444", marker=m, linestyle="none", label=w) for m, w in marks]
+    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
+    best, plain = min(n for n in needed.values()), [n for (_, o, _), n in needed.items() if o == "identity"]
+    if plain and np.isfinite(best):
+        ratios = [_least(needed, p, "identity") / _least(needed, p) for p in problems if _least(needed, p, "identity")]
+        few, many = min(ratios), max(ratios)
+        figure.suptitle(f"The best compressor needs {few:.1f} to {many:.1f} times fewer bits than binary32")
+    return figure
+
+
+def _least(needed: dict[tuple[str, str, str], float], problem: str, operator: str = "") -> float:
+    """Return the fewest bits on a problem, of one operator or of all."""
+    return min((n for (p, o, _), n in needed.items() if p == problem and operator in ("", o)), default=np.inf)
+
+
+def _name(operator: str) -> str:
+    """Return an operator with short numbers, without the settings of the operators that it combines."""
+    name, _, settings = operator.partition(":")
+    return (
+        name
+        if "(" in settings
+        else LONG_NUMBER.sub(lambda found: f"{float(found[0]):.3g}", f"{name} {settings}").strip()
+    )
+
+
+def _draw_paths(paths: Sequence[tuple[Descent, Record]]) -> Any:
+    """Draw a row of panels a problem, a column a method."""
+    from matplotlib.ticker import NullFormatter
+
+    problems, methods = (list(dict.fromkeys(getattr(u, name) for u, _ in paths)) for name in ("problem", "method"))
+    figure, axes = canvas(len(problems), len(methods), height=2.6)
+    for row, problem in zip(axes, problems, strict=True):
+        for ax, method in zip(row, methods, strict=True):
+            best: dict[str, tuple[str, Record]] = {}
+            of_panel = [(u.operator, r) for u, r in paths if (u.problem, u.method) == (problem, method)]
+            for operator, record in sorted(of_panel, key=lambda path: _bits_needed(path[1])):
+                best.setdefault(family(operator), (operator, record))
+            for operator, record in list(best.values())[:LINES_A_PANEL]:
+                style = LINES[list(FAMILIES_OF_OPERATORS).index(family(operator)) % len(LINES)]
+                ax.plot(*np.transpose(_sent(record)), style, color=colour(operator), label=family(operator))
+            ax.set(title=f"{problem}\n{method}", xscale="log", yscale="log")
+            ax.title.set_fontsize(9)
+            ax.xaxis.set_minor_formatter(NullFormatter())
+            ax.yaxis.set_minor_formatter(NullFormatter())
+            ax.grid(alpha=0.3)
+        row[0].set_ylabel("F - F*")
+    for ax in axes[-1]:
+        ax.set_xlabel("bits of one worker")
+    legend_below(figure, *axes.flat)
     return figure
 
 

@@ -18,7 +18,7 @@ from ..measurement.local_steps import Replica, training_rounds
 from ..measurement.spec import TrainingRun
 from ..measurement.streams import MESSAGES
 from ..records.storage import Record
-from ..reporting.plotting import LINES, MARKS, PALETTE, canvas, plain_ticks
+from ..reporting.plotting import LINES, MARKS, PALETTE, canvas, legend_below, plain_ticks
 from ..verdicts.comparisons import exact_row, mean_row, unjudged_row
 from ..verdicts.verdict import Comparison, Verdict
 from ..workloads import LogisticRegression
@@ -349,7 +349,7 @@ def _draw_counters(records: Sequence[tuple[Counter, Record]]) -> Any:
         ax.set(title=problem, xlabel="step", ylabel="objective", yscale="log" if problem == "kinks" else "linear")
         ax.grid(alpha=0.3)
         if by_method:
-            ax.legend(fontsize=8)
+            ax.legend()
     return figure
 
 
@@ -371,7 +371,7 @@ def _draw_sweep(records: Sequence[tuple[Batch, Record]]) -> Any:
         if field == "loss":
             plain_ticks(ax.yaxis)
         ax.grid(alpha=0.3)
-    axes[0, 0].legend(fontsize=7)
+    legend_below(figure, *axes.flat)
     return figure
 
 

@@ -239,7 +239,7 @@ def _draw(trees: Sequence[Record], runs: dict[str, Record]) -> Any:
     for ax in axes[0]:
         ax.grid(alpha=0.3)
         if ax.lines:
-            ax.legend(fontsize=8)
+            ax.legend()
     return figure
 
 

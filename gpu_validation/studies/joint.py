@@ -266,7 +266,7 @@ def draw_losses(records: Sequence[tuple[Virtual, Record]], key: str, label: str)
             ax.grid(alpha=0.3)
         row[0].set(ylabel="F - inf F")
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", fontsize=8, ncols=len(labels))
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
     return figure
 
 
@@ -312,7 +312,7 @@ def draw_real(records: Sequence[tuple[Real, Record]]) -> Any:
         plain_ticks(ax.yaxis)
         ax.grid(alpha=0.3)
         if of_workload:
-            ax.legend(fontsize=8)
+            ax.legend()
     return figure
 
 

@@ -21,7 +21,7 @@ from ..measurement.shared_model import shared_steps
 from ..measurement.spec import TrainingRun
 from ..records.seeds import derived
 from ..records.storage import Record
-from ..reporting.plotting import MARKS, PALETTE, canvas, plain_ticks
+from ..reporting.plotting import MARKS, canvas, colour, legend_below, plain_ticks
 from ..verdicts.comparisons import NO_RANGE, exact_row, unjudged_row
 from ..verdicts.verdict import Comparison
 from ..workloads import LeNet, SmallNetwork, Workload
@@ -221,14 +221,14 @@ def _draw(records: Sequence[tuple[Distort, Record]]) -> Any:
             points = [(float(np.mean(r[field]["entire"])), float(np.mean(r[field]["layerwise"]))) for r in of_operator]
             if points:
                 across, up = zip(*points, strict=True)
-                ax.plot(across, up, MARKS[i], color=PALETTE[i], label=name, linestyle="none")
+                ax.plot(across, up, MARKS[i], color=colour(name), label=name, linestyle="none")
                 ends += [*across, *up]
         span = (min(ends) / 1.3, max(ends) * 1.3)
         ax.plot(span, span, "-", color="#444444", linewidth=0.8)
         ax.set(xlabel=f"{label}, entire model", ylabel=f"{label}, layer by layer", xscale="log", yscale="log")
         plain_ticks(ax.xaxis, ax.yaxis)
         ax.grid(alpha=0.3)
-    axes[0, 0].legend(fontsize=8)
+    legend_below(figure, *axes.flat)
     return figure
 
 

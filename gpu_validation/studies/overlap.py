@@ -15,7 +15,7 @@ from ..measurement.batched_simulation import simulate_together
 from ..measurement.spec import TrainingRun
 from ..measurement.training import run_training
 from ..records.storage import Record
-from ..reporting.plotting import LINES, MARKS, PALETTE, canvas, plain_ticks
+from ..reporting.plotting import LINES, MARKS, PALETTE, canvas, legend_below, plain_ticks
 from ..verdicts.comparisons import exact_row, median_row
 from ..verdicts.intervals import Median, median_of
 from ..verdicts.time_to_target import arrival
@@ -440,7 +440,7 @@ def _draw_ratios(design: Design, ready: Tuned) -> Any:
         ax.set(title=name, ylabel="times faster", ylim=(-0.15, None))  # who does not arrive is at 0
         ax.set_xticks(range(len(SHOWN)), SHOWN, rotation=12, fontsize=7)
         ax.grid(alpha=0.3, axis="y")
-    axes[0, 0].legend(fontsize=7)
+    legend_below(figure, *axes.flat)
     return figure
 
 
@@ -464,7 +464,7 @@ def _draw_curves(ready: Tuned) -> Any:
         ax.set(title=cell.title, xlabel="time/Y", yscale="log")
         plain_ticks(ax.yaxis)
         ax.grid(alpha=0.3)
-    axes.flat[0].legend(fontsize=6)
+    legend_below(figure, *axes.flat)
     return figure
 
 

@@ -597,7 +597,7 @@ def _draw_times(every: Sequence[Cell]) -> Any:
         plain_ticks(ax.xaxis)
         plain_ticks(ax.yaxis)
         ax.grid(alpha=0.3)
-        ax.legend(fontsize=7)
+        ax.legend()
     axes[0][0].set(ylabel="predicted")
     return figure
 
@@ -612,7 +612,7 @@ def _draw_regrets(by_model: dict[str, list[Cell]]) -> Any:
             ax.plot([x - 0.35, x + 0.35], [np.median(values)] * 2, color="black", linewidth=1.5)
         ax.axhline(REGRET_GOAL, color="black", linestyle="--", linewidth=0.8)
         ax.set(title=f"{half} half", yscale="log", ylabel="regret")
-        ax.set_xticks(range(len(by_model)), list(by_model))
+        ax.set_xticks(range(len(by_model)), [name.replace(" ", "\n", 1) for name in by_model])
         plain_ticks(ax.yaxis)
         ax.grid(alpha=0.3, axis="y")
     return figure

@@ -23,7 +23,7 @@ from ..measurement.spec import TrainingRun
 from ..measurement.training import run_training
 from ..records.seeds import derived
 from ..records.storage import Record
-from ..reporting.plotting import LINES, MARKS, PALETTE, canvas, plain_ticks
+from ..reporting.plotting import LINES, MARKS, PALETTE, legend_below, panels, plain_ticks
 from ..verdicts.comparisons import exact_row, median_row
 from ..verdicts.intervals import Median, median_of
 from ..verdicts.iteration_time import near
@@ -531,8 +531,8 @@ def _style(method: str, cell: Cell) -> dict[str, Any]:
 
 
 def _draw_speed_ups(ready: Tuned) -> Any:
-    figure, axes = canvas(1, len(ready), height=3.4)
-    for ax, (cell, choice) in zip(axes[0], ready, strict=True):
+    figure, axes = panels(len(ready), height=3.4)
+    for ax, (cell, choice) in zip(axes, ready, strict=True):
         reached = range(choice.reached)
         excess = np.array([cell.course.targets[i] - cell.course.floor for i in reached])
         strongest = [speedup(cell, choice, choice.strongest[i], i).value for i in reached]
@@ -548,14 +548,14 @@ def _draw_speed_ups(ready: Tuned) -> Any:
         ax.invert_xaxis()
         plain_ticks(ax.xaxis)
         ax.grid(alpha=0.3)
-        ax.legend(fontsize=6)
-    axes[0, 0].set_ylabel("times faster")
+    axes[0].set_ylabel("times faster")
+    legend_below(figure, *axes)
     return figure
 
 
 def _draw_curves(ready: Tuned) -> Any:
-    figure, axes = canvas(1, len(ready), height=3.2)
-    for ax, (cell, choice) in zip(axes[0], ready, strict=True):
+    figure, axes = panels(len(ready), height=3.2)
+    for ax, (cell, choice) in zip(axes, ready, strict=True):
         last, grid = max(choice.reached - 1, 0), np.linspace(0, cell.course.budget_s, 300)
         for method in cell.methods:
             picked = choice.trials[method][last]
@@ -567,15 +567,15 @@ def _draw_curves(ready: Tuned) -> Any:
         ax.set(title=cell.title, xlabel="simulated seconds", yscale="log")
         plain_ticks(ax.yaxis)
         ax.grid(alpha=0.3)
-    axes[0, 0].set_ylabel("loss above the floor")
-    axes[0, 0].legend(fontsize=6)
+    axes[0].set_ylabel("loss above the floor")
+    legend_below(figure, *axes)
     return figure
 
 
 def _draw_rates(tuned: Tuned) -> Any:
     tuned = [(cell, choice) for cell, choice in tuned if SYNCHRONOUS in cell.methods]
-    figure, axes = canvas(1, len(tuned), height=3.0)
-    for ax, (cell, choice) in zip(axes[0], tuned, strict=True):
+    figure, axes = panels(len(tuned), height=3.0)
+    for ax, (cell, choice) in zip(axes, tuned, strict=True):
         for method in (*[name for name in FIXED if name != SYNCHRONOUS], "gamma"):
             by_rate = at_one_rate(cell, method, 1)
             if by_rate:
@@ -586,8 +586,8 @@ def _draw_rates(tuned: Tuned) -> Any:
         ax.set(title=cell.title, xscale="log", xlabel="common learning rate", ylim=(0, None))
         plain_ticks(ax.xaxis)
         ax.grid(alpha=0.3)
-    axes[0, 0].set_ylabel("times faster")
-    axes[0, 0].legend(fontsize=6)
+    axes[0].set_ylabel("times faster")
+    legend_below(figure, *axes)
     return figure
 
 

@@ -30,7 +30,7 @@ from ..measurement.iteration_time import IterationTimePlan, measure_iteration_ti
 from ..network import Network, Shape
 from ..records.seeds import derived
 from ..records.storage import Record
-from ..reporting.plotting import LINES, LINES_A_PANEL, MARKS, PALETTE, canvas, plain_ticks
+from ..reporting.plotting import LINES, LINES_A_PANEL, MARKS, PALETTE, canvas, legend_below, plain_ticks
 from ..timing import slowest_seconds, step_seconds
 from ..verdicts.comparisons import mean_row, out_of_scope
 from ..verdicts.iteration_time import barrier_timed_delay, iteration, iteration_time_rows
@@ -255,13 +255,16 @@ def _draw_tau(records: Sequence[Record]) -> Any:
     for m in sorted({r["m"] for r in records}):
         cases = list(dict.fromkeys(r["case"] for r in records if r["m"] == m))
         panels += [(m, cases[i : i + LINES_A_PANEL]) for i in range(0, len(cases), LINES_A_PANEL)]
-    figure, axes = canvas(1, len(panels), height=4.2)
-    for ax, (m, cases) in zip(axes[0], panels, strict=True):
+    figure, axes = canvas(-(-len(panels) // 2), min(2, len(panels)), height=3.4)
+    styles = _styles(records)
+    for ax in axes.flat[len(panels) :]:
+        ax.axis("off")
+    for ax, (m, cases) in zip(axes.flat, panels, strict=False):
         chosen = [r for r in records if r["m"] == m and r["case"] in cases]
-        _draw_curves(ax, chosen, "tau", _styles(chosen))
+        _draw_curves(ax, chosen, "tau", styles)
         ax.set(title=f"m = {m}")
-        ax.legend(fontsize=7)
     axes[0, 0].set(ylabel="seconds per iteration")
+    legend_below(figure, *axes.flat)
     return figure
 
 
@@ -273,7 +276,7 @@ def _draw_m(records: Sequence[Record]) -> Any:
         _draw_curves(ax, [r for r in records if r["tau"] == tau], "m", styles)
         ax.set(title=f"tau = {tau}")
     axes[0, 0].set(ylabel="seconds per iteration")
-    axes[0, 0].legend(fontsize=8)
+    legend_below(figure, *axes.flat)
     return figure
 
 

@@ -41,11 +41,14 @@ class Figure:
         Caption.
     source : str, optional
         Record behind the figure, which a page collapses.
+    folded : str, optional
+        Line below which a page collapses the whole figure; empty shows it.
     """
 
     draw: Callable[[], Any]
     caption: str
     source: str = ""
+    folded: str = ""
 
 
 @dataclass(frozen=True)

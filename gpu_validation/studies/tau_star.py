@@ -26,7 +26,7 @@ from ..measurement.spec import TrainingRun
 from ..measurement.training import run_training
 from ..network import Shape
 from ..records.storage import Record
-from ..reporting.plotting import LINES, MARKS, PALETTE, canvas, plain_ticks
+from ..reporting.plotting import LINES, MARKS, PALETTE, canvas, legend_below, plain_ticks
 from ..verdicts.comparisons import exact_row, mean_row, ratio_row, unjudged_row
 from ..verdicts.simulation_agreement import agreement_rows, compared
 from ..verdicts.verdict import Comparison
@@ -443,7 +443,7 @@ def draw_regrets(swept: dict[str, list[Record]]) -> Any:
         ax.set_xticks(range(len(swept)), list(swept), rotation=20, ha="right")
         plain_ticks(ax.yaxis)
         ax.grid(alpha=0.3, axis="y")
-    axes[0, 1].legend(fontsize=7)
+    legend_below(figure, *axes.flat)
     return figure
 
 

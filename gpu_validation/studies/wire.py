@@ -17,7 +17,7 @@ from ..distributed.topologies import TOPOLOGIES
 from ..measurement.wire import WirePlan, measure_wire
 from ..network import Network, Shape
 from ..records.storage import Record
-from ..reporting.plotting import MARKS, PALETTE, canvas
+from ..reporting.plotting import MARKS, PALETTE, canvas, legend_below
 from ..verdicts.envelope import ETHERNET_BYTES, HEADERS_BYTES
 from ..verdicts.verdict import Comparison
 from ..verdicts.wire import fitted_line, wire_rows
@@ -129,7 +129,7 @@ def _draw(records: Sequence[Record]) -> Any:
         ax.set(title=f"m = {m}", xscale="log", yscale="log", xlabel="payload bytes, all ranks")
         ax.grid(alpha=0.3)
     axes[0, 0].set(ylabel="interface bytes / payload bytes")
-    axes[0, 0].legend(fontsize=8)
+    legend_below(figure, *axes.flat)
     return figure
 
 

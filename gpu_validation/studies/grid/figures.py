@@ -62,7 +62,7 @@ def _legend(figure: Any, colours: dict[str, str], lines: dict[int, str]) -> None
 
     handles = [Line2D([], [], color=colour, label=name) for name, colour in colours.items()]
     handles += [Line2D([], [], color="#444444", linestyle=line, label=f"tau = {tau}") for tau, line in lines.items()]
-    figure.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
+    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
 
 
 def _rate_distortion(probes: Sequence[Probe]) -> Any:
@@ -92,5 +92,5 @@ def _rate_distortion(probes: Sequence[Probe]) -> Any:
         ylabel="codec bits per coordinate",
     )
     ax.grid(alpha=0.3)
-    ax.legend(fontsize=8)
+    ax.legend()
     return figure

@@ -105,10 +105,10 @@ def test_the_report_draws_what_is_there_and_a_second_call_goes_on(tmp_path):
     assert second.counts["VIOLATED"] == 0
 
 
-def test_both_figures_can_be_drawn(records):
+def test_dots_and_totals_are_shown_and_the_curves_are_folded(records):
     figures = SMALL.figures(records)
 
-    assert len(figures) == 2
+    assert [bool(figure.folded) for figure in figures] == [False, False, True]
     for figure in figures:
         assert figure.draw().axes
         assert "easured" in figure.caption
