@@ -110,7 +110,7 @@ class Aggregate(Fields, ABC):
         """
         check(messages, keys)
         require_memory(d)
-        return np.stack([self.uplink.decode(m, d=d, key=k).numpy() for m, k in zip(messages, keys, strict=True)])
+        return self.uplink.decode_rows(messages, d=d, keys=keys).cpu().numpy()
 
     def round(self, vectors: Sequence[torch.Tensor], *, keys: Sequence[Key]) -> torch.Tensor:
         """Encode at every worker, merge and decode: float32 tensor, shape (d,).
@@ -122,9 +122,8 @@ class Aggregate(Fields, ABC):
         keys : sequence of Key
             One stream per worker.
         """
-        rows = rows_of(vectors)
-        messages = [self.uplink.encode(x, key=k) for x, k in zip(rows, keys, strict=True)]
-        d = rows[0].numel()
+        rows = torch.stack(rows_of(vectors))
+        messages, d = self.uplink.encode_rows(rows, keys=keys), rows.shape[1]
         return self.downlink.decode(self.merge(messages, d=d, keys=keys), d=d, key=server_key(keys))
 
 

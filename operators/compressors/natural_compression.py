@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, Self
@@ -10,13 +11,14 @@ import numpy as np
 
 from bounds.claims import StrictlyContractive, Unbiased
 
+from .. import rows
 from ..coding.fixed_width import pack_fixed, unpack_fixed
 from ..coding.minifloat import NEAREST, cells, round_floats, values
 from ..key import Key
-from ..message import CorruptMessage
+from ..message import CorruptMessage, Messages
 from ..operator import Randomness, Size
 from ..quantisers.scale import largest
-from ..random import bits32
+from ..random import bits32, bits32_of_rows
 from ..streamed import Streamed
 
 WIDTH = 9
@@ -99,6 +101,19 @@ class NaturalCompression(Streamed):
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
         return cls(), cls("nearest")
+
+    def _encode_rows(self, x: np.ndarray, keys: Sequence[Key]) -> Messages:
+        self._head(self._survey(x.reshape(-1)), x.size)
+        stochastic, codes = self.rounding == "stochastic", np.empty(x.size, np.uint32)
+        random = bits32_of_rows(keys, x.shape[1]).reshape(-1) if stochastic else NEAREST
+        round_floats(x.reshape(-1).view(np.uint32), 0, 1, LOWEST, NEGATIVE, random, codes)
+        return rows.joined(WIDTH * x.shape[1], rows.packed(codes.view(np.int32).reshape(x.shape), WIDTH))
+
+    def _decode_rows(self, messages: Messages, d: int, keys: Sequence[Key]) -> np.ndarray:
+        codes = rows.unpacked(messages.rows(WIDTH * d), d, WIDTH)
+        if (codes == NEGATIVE).any():
+            raise CorruptMessage("a zero must have no sign")
+        return _table().take(codes, mode="clip")
 
     def _survey(self, x: np.ndarray) -> np.ndarray:
         return np.array([largest(x)], np.float64)

@@ -19,7 +19,7 @@ MORE = (
 )
 BATCHED = (
     *("identity", "signsgd", "scaled_sign", "terngrad", "terngrad:2.5", "qsgd:16", "qsgd:4,code=fixed"),
-    *("qsgd:4,norm=max,bucket=7,code=flag", "topk:0.2", "randomk:0.2", "scaled_randomk:0.2"),
+    *("qsgd:4,norm=max,bucket=7,code=flag", "topk:0.2", "randomk:0.2", "scaled_randomk:0.2", "natural"),
 )
 LENGTHS = 1, 3, 5, 8, 29, 64
 

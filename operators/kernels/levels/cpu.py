@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 import numpy as np
 import torch
 
@@ -132,5 +134,5 @@ def decode(
         return reached, bool(_decode(packed, begin, end, step, scales, most, width, reached, levels, out))
 
     parts = shared(d, TILE, work)
-    reached = np.logical_or.reduce([part for part, _ in parts])
+    reached = reduce(np.logical_or, (part for part, _ in parts))
     return torch.from_numpy(out), torch.from_numpy(reached), all(valid for _, valid in parts)
