@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from ..compilation import jit
-from .threads import LEAST, shared
+from .threads import is_long, shared
 
 if TYPE_CHECKING:
     from .codewords import Codewords
@@ -122,7 +122,7 @@ def scattered(d: int, index: torch.Tensor, values: torch.Tensor) -> torch.Tensor
     On the CPU several threads write parts of a long vector, whose pages the system hands out when they are written.
     """
     out = zeros(d, values.device)
-    if not values.is_cpu or d < 2 * LEAST:
+    if not values.is_cpu or not is_long(d):
         out[index] = values
         return out
     numbers, places = values.numpy(), index.numpy()

@@ -55,6 +55,17 @@ def get_threads() -> int:
     return torch.get_num_threads() if _chosen is None else _chosen
 
 
+def is_long(d: int) -> bool:
+    """Return whether a vector is worth more than one thread.
+
+    Parameters
+    ----------
+    d : int
+        Number of coordinates.
+    """
+    return d >= 2 * LEAST
+
+
 def mapped(work: Callable[[T], U], items: Sequence[T], *, d: int) -> list[U]:
     """Return ``[work(item) for item in items]``, worked on by several threads.
 
@@ -69,7 +80,7 @@ def mapped(work: Callable[[T], U], items: Sequence[T], *, d: int) -> list[U]:
     d : int
         Coordinates of all items; one thread works on fewer than ``2 * LEAST``.
     """
-    n = min(get_threads(), len(items)) if d >= 2 * LEAST else 1
+    n = min(get_threads(), len(items)) if is_long(d) else 1
     if n < 2:
         return [work(item) for item in items]
     results: list[Any] = [None] * len(items)
@@ -111,7 +122,7 @@ def shared(n: int, unit: int, work: Callable[[int, int], U], *, size: int = 1) -
     size : int, optional
         Coordinates of an item.
     """
-    if n * size < 2 * LEAST or (threads := get_threads()) < 2:
+    if not is_long(n * size) or (threads := get_threads()) < 2:
         return [work(0, n)]
     parts = min(PARTS_PER_THREAD * threads, n * size // LEAST)
     length = -(-n // (parts * unit)) * unit

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from ...compilation import jit
-from ..threads import shared
+from ..threads import is_long, shared
 from . import LARGEST, beyond_binary32
 
 LANES, PIECE = 64, 4096
@@ -117,7 +117,9 @@ def largest(x: torch.Tensor, step: int) -> torch.Tensor:
     def work(first: int, last: int) -> None:
         _largest(patterns[first * step : last * step], step, out[first:last])
 
-    if out.size == 1:
+    if not is_long(patterns.size):
+        _largest(patterns, step, out)
+    elif out.size == 1:
         out[0] = max(shared(patterns.size, PIECE, lambda start, stop: largest_pattern(patterns[start:stop])))
     else:
         shared(out.size, 1, work, size=step)
