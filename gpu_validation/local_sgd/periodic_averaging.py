@@ -331,7 +331,8 @@ class PeriodicAveraging(SurvivingRounds):
     def average(self) -> Round:
         """End the round now, after any number of steps; every rank must call it at the same step.
 
-        Averages in flight are merged first.  Then all models become their mean.
+        Averages in flight are merged first.  Then all models become their mean.  This is one more exchange: an outer
+        optimizer with momentum, or error feedback, moves the model even if no step was made since the last round.
         """
         return self.end_round_now()[0]
 

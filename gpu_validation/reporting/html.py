@@ -234,8 +234,8 @@ def _counts(comparisons: Sequence[Comparison]) -> str:
         for evidence in (*Evidence, None)
     )
     worth = (
-        "informative: the row would be VIOLATED at half or twice the bound; without power: it would not; "
-        "structural: both numbers come from the same code."
+        "evidence: the row would be VIOLATED at half or twice the bound; no power: it would not; same code: both "
+        "numbers come from one computation."
     )
     return f"<table><tr>{head}</tr>{rows}</table><p>{worth}</p>"
 
@@ -259,7 +259,7 @@ def _power(comparisons: Sequence[Comparison]) -> str:
             ", ".join(f'<span class="{v}">{verdicts[v]} {v}</span>' for v in Verdict if verdicts[v]),
         ]
         lines.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-    names = ("claim", "quantity", "informative rows", "the sharpest notices a bound x", "verdicts")
+    names = ("claim", "quantity", "rows that are evidence", "the sharpest notices a bound x", "verdicts")
     head = "".join(f"<th>{name}</th>" for name in names)
     return (
         f'<h2>What would have been noticed</h2><div class="wide"><table><tr>{head}</tr>{"".join(lines)}</table></div>'

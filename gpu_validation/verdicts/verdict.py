@@ -112,15 +112,15 @@ class Verdict(enum.StrEnum):
 
 
 class Evidence(enum.StrEnum):
-    """Power of a verdict.
+    """Power of a verdict, in the words of ``Outcome``.
 
     INFORMATIVE: the row would be VIOLATED at half or twice the bound.  POWERLESS: it would not.
     STRUCTURAL: measured number and bound come from the same code and agree by construction, or both are 0.
     """
 
-    INFORMATIVE = "informative"
-    STRUCTURAL = "structural"
-    POWERLESS = "without power"
+    INFORMATIVE = "evidence"
+    STRUCTURAL = "same code"
+    POWERLESS = "no power"
 
 
 class Outcome(enum.StrEnum):

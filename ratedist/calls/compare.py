@@ -198,7 +198,10 @@ class Comparison(Answered):
             case ".tex":
                 file.write_text(self.to_latex(), encoding="utf-8")
             case _:
-                self.plot(width_in=width_in).figure.savefig(file, dpi=200)
+                import matplotlib
+
+                with matplotlib.rc_context({"pdf.fonttype": 42}):  # TrueType: publishers refuse Type 3
+                    self.plot(width_in=width_in).figure.savefig(file, dpi=200)
         return file
 
     def __repr__(self) -> str:
@@ -439,7 +442,10 @@ def _rows(
         except ValueError as failure:
             yield Compared(compressor, asked, None, None, None, str(failure))
         else:
-            yield _measured(compressor, asked, member, x, draws, seed, source)
+            row = _measured(compressor, asked, member, x, draws, seed, source)
+            sent = asked if row.measured is None else row.measured.bits
+            more = f"it sends {sent:.3g} bits per coordinate at least here"
+            yield row if sent <= (1 + NEAR) * asked else Compared(compressor, asked, None, None, None, more)
 
 
 def _is_family(compressor: Compressor) -> TypeGuard[str]:

@@ -116,7 +116,8 @@ class Cluster:
     gpus_per_node : int or None, optional
         Workers of a node; workers/nodes unless given.
     inside : Link or str or None, optional
-        Link of a worker inside its node: NAME,LATENCY_S or BIT_PER_S,LATENCY_S.
+        Link of a worker inside its node: NAME,LATENCY_S or BIT_PER_S,LATENCY_S; names such as nvlink4, pcie5_x16,
+        ethernet_25g, infiniband_ndr, aws_p5 (``LINE_RATES`` of ratedist.cluster.links).
     between : Link or str or None, optional
         Link of a node instead of bandwidth and latency: NAME,LATENCY_S or BIT_PER_S,LATENCY_S.
     sums_at_once : int, optional

@@ -145,7 +145,14 @@ class Link:
             )
         if first.strip() in LINE_RATES:
             return cls.named(first.strip(), latency_s=latency.strip())
-        return cls(real("bandwidth_bit_per_s", first.strip()), real("latency_s", latency.strip()))
+        try:
+            bit_per_s = real("bandwidth_bit_per_s", first.strip())
+        except ValueError:
+            known = ", ".join(LINE_RATES)
+            raise ValueError(
+                f"{name} must begin with bit/s > 0 or a name; got {first.strip()!r}: use {known}"
+            ) from None
+        return cls(bit_per_s, real("latency_s", latency.strip()))
 
     def in_words(self) -> str:
         """Return one line for the assumptions of a result."""

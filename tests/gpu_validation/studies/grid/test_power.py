@@ -254,7 +254,7 @@ def test_tau_star_is_the_best_whole_number_of_the_exact_law():
 def test_a_tau_star_that_is_double_or_half_is_violated():
     right = best_rows(around(4), LEVEL)
     assert [(row.tau, row.verdict, row.evidence) for row in right] == [
-        *((2, "HOLDS", "informative"), (8, "HOLDS", "informative"))
+        *((2, "HOLDS", "evidence"), (8, "HOLDS", "evidence"))
     ]
     assert [(row.tau, row.verdict) for row in best_rows(around(8), LEVEL)] == [(4, "VIOLATED"), (16, "HOLDS")]
     assert [(row.tau, row.verdict) for row in best_rows(around(2), LEVEL)] == [(1, "HOLDS"), (4, "VIOLATED")]
