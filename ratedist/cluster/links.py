@@ -148,9 +148,9 @@ class Link:
         try:
             bit_per_s = real("bandwidth_bit_per_s", first.strip())
         except ValueError:
-            known = ", ".join(LINE_RATES)
+            names = ", ".join(LINE_RATES)
             raise ValueError(
-                f"{name} must begin with bit/s > 0 or a name; got {first.strip()!r}: use {known}"
+                f"{name} must begin with bit/s > 0 or a name; got {first.strip()!r}: use {names}"
             ) from None
         return cls(bit_per_s, real("latency_s", latency.strip()))
 
