@@ -46,7 +46,7 @@ def family(operator: str) -> str:
     name = re.split(
         r"[:(, ]", operator.strip().lower().replace("-", "").replace("sparse dithering", "sparse_dithering")
     )[0]
-    return next((found for found, names in FAMILIES.items() if name in names), next(reversed(FAMILIES)))
+    return next((kind for kind, names in FAMILIES.items() if name in names), next(reversed(FAMILIES)))
 
 
 def colour(operator: str) -> str:
