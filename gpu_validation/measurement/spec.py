@@ -24,6 +24,8 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "sgd": torch.optim.SGD,
     "momentum": partial(torch.optim.SGD, momentum=0.9),
     "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+    "adagrad": torch.optim.Adagrad,
 }
 
 
@@ -54,7 +56,7 @@ class TrainingRun:
     decay : tuple of (int, float)
         From local step k on, the learning rate is the workload's times factor, for (k, factor) pairs.
     optimizer : str
-        "sgd", "momentum" (0.9) or "adam".
+        "sgd", "momentum" (0.9), "adam", "adamw" or "adagrad".
     delay : Law or None
         Law of a sleep after every synchronisation in seconds, the same on all ranks; adds to what the network takes.
     points : int

@@ -41,9 +41,7 @@ from ..verdicts.time_to_target import arrival
 from ..verdicts.verdict import Comparison, Verdict
 from ..workloads import Draw, SmallNetwork, Workload
 from .prediction_problems import (
-    DESIGN,
-    HELD_OUT,
-    HELD_OUT_LATER,
+    HALVES,
     KINDS,
     LAW,
     LONGER,
@@ -635,10 +633,7 @@ class PredictionStudy(Design, Study):
 
     def units(self) -> Sequence[str]:
         """Return pilot:PROBLEM and training:PROBLEM:SEED, the design half first, and seconds:NETWORK."""
-        halves = [
-            [name for name in self.problems if PROBLEMS[name].half == half]
-            for half in (DESIGN, HELD_OUT, HELD_OUT_LATER)
-        ]
+        halves = [[name for name in self.problems if PROBLEMS[name].half == half] for half in HALVES]
         return [
             *(
                 unit

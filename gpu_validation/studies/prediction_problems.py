@@ -17,6 +17,7 @@ from ratedist.pilots.pilot import Pilot
 
 from ..distributed.tensors import flat, floating_tensors
 from ..local_sgd.clock import Clock, SimulatedClock, Synchronisation
+from ..local_sgd.engine import Rounds
 from ..measurement.curves import objective
 from ..measurement.local_steps import Replica, training_rounds
 from ..measurement.simulation import engine_of
@@ -24,6 +25,7 @@ from ..measurement.spec import TrainingRun
 from ..measurement.streams import MINI_BATCHES, STEP_TIMES
 from ..network import Shape
 from ..piloting.pilot import pilot
+from ..records.round import Round
 from ..records.storage import Record
 from ..verdicts.time_to_target import arrival, smoothed
 from ..workloads import (
@@ -41,11 +43,14 @@ from ..workloads import (
     Workload,
 )
 from ..workloads.data import Bundled, Dirichlet
+from .prediction_models import Factorisation, Ratings, Recurrent
 from .unit import Unit
 
 # -- problems --------------------------------------------------------------------------------------------------------
 
 DESIGN, HELD_OUT, HELD_OUT_LATER = "design", "held-out", "held out later"  # the last after the second was looked at
+DESIGN_OTHERS, FROZEN = "second design", "frozen"  # the last was fixed before any of the two was run
+HALVES = DESIGN, HELD_OUT, HELD_OUT_LATER, DESIGN_OTHERS, FROZEN
 SIGN, TOP = "scaled_sign", "topk:0.05"
 QSGD, TCDQ = "qsgd:16,bucket=512", "tcdq:omega=1"
 TAUS = (1, 4, 16)
@@ -60,7 +65,7 @@ class Problem:
     """Parameters
     ----------
     half : str
-        DESIGN, HELD_OUT or HELD_OUT_LATER.
+        DESIGN, HELD_OUT, HELD_OUT_LATER, DESIGN_OTHERS or FROZEN.
     workload : Workload
         What is trained.
     m : int
@@ -179,6 +184,62 @@ PROBLEMS |= {
     "ridge, slow": _anew(Ridge(batch=8, eta=0.015), 4, seeds=2),
 }
 
+OTHERS: dict[str, Any] = {"operators": (QSGD, SIGN, TOP), "seeds": 2, "first_seed": 200}
+
+
+def _table(name: str, hidden: int, eta: float, split: Dirichlet | None = None) -> SmallNetwork:
+    return SmallNetwork(source=Bundled(name), hidden=hidden, eta=eta, batch=16, split=split)
+
+
+# Models, data and optimizers that the halves above do not have: study `prediction-others`.
+PROBLEMS |= {
+    name: Problem(half, workload, m, optimizer=optimizer, **OTHERS)
+    for name, half, workload, m, optimizer in (
+        ("mlp, Adagrad", DESIGN_OTHERS, SmallNetwork(hidden=20, eta=0.02), 4, "adagrad"),
+        ("gru, Adam", DESIGN_OTHERS, Recurrent(batch=8, eta=0.02), 2, "adam"),
+        ("conv net, momentum", DESIGN_OTHERS, LeNet(batch=8, eta=0.02, start=1), 2, "momentum"),
+        ("factors, AdamW", DESIGN_OTHERS, Factorisation(eta=0.03), 4, "adamw"),
+        (
+            "wine, Dirichlet(.3), momentum",
+            DESIGN_OTHERS,
+            _table("wine", 8, 0.004, Dirichlet(4, seed=2, alpha=0.3)),
+            4,
+            "momentum",
+        ),
+        (
+            "mlp, Dirichlet(.2), Adam",
+            DESIGN_OTHERS,
+            SmallNetwork(eta=0.003, split=Dirichlet(4, seed=2, alpha=0.2)),
+            4,
+            "adam",
+        ),
+        ("gru, Adagrad", FROZEN, Recurrent(batch=4, width=10, eta=0.1, start=2), 4, "adagrad"),
+        ("conv net, AdamW", FROZEN, LeNet(batch=16, eta=0.003, start=2), 2, "adamw"),
+        ("factors, momentum", FROZEN, Factorisation(source=Ratings(users=30, seed=1), rank=6, eta=0.1), 2, "momentum"),
+        (
+            "breast cancer, Dirichlet(.3), Adam",
+            FROZEN,
+            _table("breast_cancer", 12, 0.001, Dirichlet(2, seed=3, alpha=0.3)),
+            2,
+            "adam",
+        ),
+        (
+            "mlp, Dirichlet(.1), momentum",
+            FROZEN,
+            SmallNetwork(hidden=28, eta=0.02, start=3, split=Dirichlet(4, seed=3, alpha=0.1)),
+            4,
+            "momentum",
+        ),
+        (
+            "wine, Dirichlet(.5)",
+            FROZEN,
+            LogisticRegression(source=Bundled("wine"), batch=8, eta=0.03, split=Dirichlet(4, seed=4, alpha=0.5)),
+            4,
+            "sgd",
+        ),
+    )
+}
+
 RATIOS = (0.5, 4.0, 20.0, 50.0)  # D/Y of the uncompressed sum
 LATENCY_SHARE = 0.2  # of D
 STEP_S = 10.0  # so long that the milliseconds of coding, which the simulated clock leaves out, do not matter
@@ -261,7 +322,7 @@ class Design:
         Of a training by real processes.
     """
 
-    problems: tuple[str, ...] = tuple(name for name, problem in PROBLEMS.items() if problem.half != HELD_OUT_LATER)
+    problems: tuple[str, ...] = tuple(name for name, problem in PROBLEMS.items() if problem.half in (DESIGN, HELD_OUT))
     ratios: tuple[float, ...] = RATIOS
     networks: tuple[str, ...] = tuple(NETWORKS)
     moments: int = 8
@@ -411,7 +472,25 @@ def _started(
     bits = None if choice.operator else 32 * problem.d
     clocks = Clocks([SimulatedClock(model, m=problem.m, key=key) for model in models], bits)
     replicas = [Replica.of(run, rank) for rank in range(problem.m)]
-    return replicas, clocks, training_rounds(engine_of(run, replicas, clocks), replicas)
+    engine = engine_of(run, replicas, clocks)
+    rounds = synchronous_rounds if choice == problem.choices()[0] else training_rounds
+    return replicas, clocks, rounds(engine, replicas)
+
+
+def synchronous_rounds(engine: Rounds, replicas: Sequence[Replica]) -> Iterator[list[Round]]:
+    """Step with the mean gradient, as DistributedDataParallel does; with Adam it is not the mean of local steps."""
+    while True:
+        losses = [replica.gradient(engine.periods.total_steps).detach() for replica in replicas]
+        for parameters in zip(*(replica.model.parameters() for replica in replicas), strict=True):
+            gradients = [p.grad for p in parameters if p.grad is not None]
+            mean = torch.stack(gradients).mean(dim=0)
+            for gradient in gradients:
+                gradient.copy_(mean)
+        for replica in replicas:
+            replica.optimizer.step()
+        accounts = engine.count(losses, [])
+        assert accounts is not None  # a round has one step
+        yield accounts
 
 
 def steps_to_share(step: Sequence[int], losses: Sequence[float]) -> float:
