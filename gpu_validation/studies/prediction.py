@@ -52,6 +52,7 @@ from .prediction_problems import (
     Choice,
     Design,
     Pilots,
+    Problem,
     RingOf,
     Seconds,
     Trainings,
@@ -238,6 +239,8 @@ class Cell:
         What a run that was too short had at least.
     progress : float
         Steps of synchronous training to the target, divided by the steps of this choice; 0 where it did not arrive.
+    singles : tuple of (float, float), optional
+        ``measured`` and ``longest`` of each single training, over the synchronous one with the same seed.
     """
 
     problem: str
@@ -248,6 +251,12 @@ class Cell:
     measured: float
     longest: float
     progress: float
+    singles: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def is_adaptive(self) -> bool:
+        """Whether the optimizer divides by squares of gradients."""
+        return PROBLEMS[self.problem].optimizer not in ("sgd", "momentum")
 
     @property
     def is_different(self) -> bool:
@@ -277,12 +286,14 @@ class Cell:
         return max(1 - self.value / self.longest, 0.0)
 
     @property
-    def covered(self) -> bool:
-        """Whether the interval holds what was measured."""
+    def held(self) -> tuple[bool, ...]:
+        """Whether the interval holds what a single training measured, for each of them."""
         if self.predicted is None:
-            return True
+            return (True,) * len(self.singles)
         low, high = float(self.predicted.interval.lo), float(self.predicted.interval.hi)
-        return high >= self.longest if math.isinf(self.measured) else low <= self.measured <= high
+        return tuple(
+            high >= longest if math.isinf(measured) else low <= measured <= high for measured, longest in self.singles
+        )
 
 
 @dataclass(frozen=True)
@@ -328,7 +339,7 @@ def cells(design: Design, records: Sequence[Record], model: str = TRIED) -> list
         cell
         for name, record in pilots.items()
         if name in trainings
-        for cell in _cells_of(design, name, model, _joined(record), record["steps"], curves(trainings[name]))
+        for cell in _cells_of(design, name, model, _joined(record), record["steps"], trainings[name])
     ]
 
 
@@ -360,29 +371,63 @@ def curves(records: Sequence[Record]) -> dict[str, Curve]:
 
 
 def _cells_of(
-    design: Design, name: str, model: str, joined: Pilot, steps: float, trained: dict[str, Curve]
+    design: Design, name: str, model: str, joined: Pilot, steps: float, trainings: Sequence[Record]
 ) -> Iterable[Cell]:
     problem, pilot = PROBLEMS[name], MODELS[model](joined)
-    synchronous, *_ = problem.choices()
-    base = trained[synchronous.name]
-    whole = [k for k in base.step if k <= problem.steps]
-    target = target_of(whole, base.losses.tolist()[: len(whole)])
-    taken = {choice: trained[choice.name].steps_to(target) for choice in problem.choices()}
+    times, *single = (_times(problem, curves(records)) for records in (trainings, *([each] for each in trainings)))
     for place, ratio in enumerate(design.ratios):
         ring = RingOf.ratio(ratio, d=pilot.d, m=problem.m)
         links = {"latency_s": ring.latency_s, "bandwidth_bit_per_s": ring.bit_per_s}
         cluster = pilot.cluster(workers=problem.m, compute=LAW, **links)
         predictor = pilot.predictor(cluster, design.level, round(steps), baseline=WAITING)
-        base_s = taken[synchronous] * base.seconds_per_step[place]
         for choice in problem.choices():
             sent = pilot.sent(choice.operator, design.level) if choice.operator else None
             forecast = predictor.forecast(sent, choice.exchange, Rhythm(choice.tau))
             ratio_of_steps = predictor.clock.of(forecast.run)[1]
             predicted = _guess(ratio_of_steps) if model == GUESS else forecast.time_ratio
-            per_step = trained[choice.name].seconds_per_step[place] / base_s
-            longest = LONGER * problem.steps * per_step
-            measured, progress = taken[choice] * per_step, taken[synchronous] / taken[choice]
-            yield Cell(name, problem.half, ratio, choice, predicted, measured, float(longest), progress)
+            measured, longest = times[choice].at(place)
+            singles = tuple(each[choice].at(place) for each in single)
+            progress = times[choice].progress
+            yield Cell(name, problem.half, ratio, choice, predicted, measured, longest, progress, singles)
+
+
+@dataclass(frozen=True)
+class Times:
+    """Times of a choice to the target over those of synchronous training.
+
+    Parameters
+    ----------
+    progress : float
+        Steps of synchronous training to the target, divided by the steps of this choice.
+    per_step : ndarray
+        Seconds of a step over those of synchronous training to the target, on every network.
+    steps : float
+        To the target; infinite where it was not reached.
+    longest : float
+        Steps of the training.
+    """
+
+    progress: float
+    per_step: np.ndarray
+    steps: float
+    longest: float
+
+    def at(self, place: int) -> tuple[float, float]:
+        """Return the time on a network, and what it is at least if the target was not reached."""
+        per_step = float(self.per_step[place])
+        return self.steps * per_step, self.longest * per_step
+
+
+def _times(problem: Problem, trained: dict[str, Curve]) -> dict[Choice, Times]:
+    base = trained[problem.choices()[0].name]
+    whole = [k for k in base.step if k <= problem.steps]
+    target = target_of(whole, base.losses.tolist()[: len(whole)])
+    base_steps, found = base.steps_to(target), {}
+    for choice in problem.choices():
+        curve = trained[choice.name]
+        steps, per_step = curve.steps_to(target), curve.seconds_per_step / (base_steps * base.seconds_per_step)
+        found[choice] = Times(base_steps / steps, per_step, steps, LONGER * problem.steps)
+    return found
 
 
 def _guess(ratio: Estimate) -> Estimate:
@@ -462,16 +507,16 @@ def _half_rows(design: Design, model: str, half: str, every: Sequence[Cell]) -> 
     quantity = "|predicted/measured - 1| of the time to the target"
     yield _row(model, where, f"{quantity}, median", median_of(errors), MEDIAN_GOAL if goals else None)
     yield _row(model, where, f"{quantity}, 90th percentile", _tail(errors), TAIL_GOAL if goals else None)
-    share = float(np.mean([cell.covered for cell in others]))
-    covered = Median(share, (share, share), 0.0, len(others))
-    words = f"share of intervals at {design.level:.0%} that hold what was measured"
-    yield _row(model, where, words, covered, design.level if goals else None, at_least=True)
+    words = f"share of single trainings that intervals at {design.level:.0%} hold"
+    yield _row(model, where, words, _held(others), design.level if goals else None, at_least=True)
     different = [cell for cell in others if cell.is_different]
     if different:
         where_different = f"{where}, progress differs by more than {DIFFERENT:.0%}"
         yield _row(model, where_different, f"{quantity}, median", median_of([cell.error for cell in different]))
-        share = float(np.mean([cell.covered for cell in different]))
-        yield _row(model, where_different, words, Median(share, (share, share), 0.0, len(different)))
+        yield _row(model, where_different, words, _held(different))
+    adaptive = [cell.error for cell in others if cell.is_adaptive]
+    if adaptive:
+        yield _row(model, f"{where}, adaptive optimizers", f"{quantity}, median", median_of(adaptive))
     lost = regrets(every)
     words = "time of the choice predicted best over the best measured"
     yield _row(model, where, f"{words}, median", median_of(lost), REGRET_GOAL if goals else None)
@@ -482,12 +527,17 @@ def _half_rows(design: Design, model: str, half: str, every: Sequence[Cell]) -> 
     yield _row(model, where, words, Median(hidden, (hidden, hidden), 0.0, len(others)))
     if finite:
         yield _row(model, where, f"{quantity}, 90th percentile of finite ones", _tail([cell.error for cell in finite]))
-        share = float(np.mean([cell.covered for cell in finite]))
-        words = "share of intervals that hold what was measured, of finite predictions"
-        yield _row(model, where, words, Median(share, (share, share), 0.0, len(finite)))
+        words = "share of single trainings that intervals hold, of finite predictions"
+        yield _row(model, where, words, _held(finite))
     late = float(sum(math.isinf(cell.measured) for cell in others)) / len(others)
     words = f"share of choices that had not arrived after {LONGER:g} times the synchronous steps"
     yield _row(model, where, words, Median(late, (late, late), 0.0, len(others)))
+
+
+def _held(found: Sequence[Cell]) -> Median:
+    held = [each for cell in found for each in cell.held]
+    share = float(np.mean(held))
+    return Median(share, (share, share), 0.0, len(held))
 
 
 def _rule_rows(half: str, every: Sequence[Cell]) -> Iterable[Comparison]:
