@@ -422,12 +422,12 @@ def _times(problem: Problem, trained: dict[str, Curve]) -> dict[Choice, Times]:
     base = trained[problem.choices()[0].name]
     whole = [k for k in base.step if k <= problem.steps]
     target = target_of(whole, base.losses.tolist()[: len(whole)])
-    base_steps, found = base.steps_to(target), {}
+    base_steps, times = base.steps_to(target), {}
     for choice in problem.choices():
         curve = trained[choice.name]
         steps, per_step = curve.steps_to(target), curve.seconds_per_step / (base_steps * base.seconds_per_step)
-        found[choice] = Times(base_steps / steps, per_step, steps, LONGER * problem.steps)
-    return found
+        times[choice] = Times(base_steps / steps, per_step, steps, LONGER * problem.steps)
+    return times
 
 
 def _guess(ratio: Estimate) -> Estimate:

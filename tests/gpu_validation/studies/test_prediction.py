@@ -119,21 +119,22 @@ def test_formulas_alone_stand_beside_and_have_no_goal(records):
 def cell(value, measured, *, choice="", tau=4, ratio=1.0, low=None, high=None, longest=9.0, progress=1.0):
     ends = Interval(value if low is None else low, value if high is None else high)
     chosen, predicted = Choice(choice, "gather", tau), Estimate(value, ends, 0.9)
-    return Cell(TINY, DESIGN, ratio, chosen, predicted, measured, longest, progress)
+    singles = ((measured, longest), (3 * measured, longest))
+    return Cell(TINY, DESIGN, ratio, chosen, predicted, measured, longest, progress, singles)
 
 
 def test_errors_and_coverage_are_those_of_the_cells():
     assert cell(1.2, 1.0).error == pytest.approx(0.2)
-    assert cell(1.2, 1.0, low=1.0).covered
-    assert not cell(1.2, 1.0).covered
+    assert cell(1.2, 1.0, low=1.0).held == (True, False)
+    assert cell(1.2, 1.0, high=3.0).held == (False, True)
     too_short = cell(6.0, math.inf)
     assert too_short.error == pytest.approx(1 / 3)
-    assert not too_short.covered
+    assert too_short.held == (False, False)
     assert cell(10.0, math.inf).error == 0
-    assert cell(10.0, math.inf).covered
+    assert cell(10.0, math.inf).held == (True, True)
     hidden = replace(cell(1.0, 2.0), predicted=None)
     assert math.isinf(hidden.error)
-    assert hidden.covered
+    assert hidden.held == (True, True)
 
 
 def test_the_regret_is_the_measured_time_of_what_was_predicted_best_over_the_best():
