@@ -25,13 +25,10 @@ from scipy.stats import binom
 from bounds.claims import Unbiased
 from gpu_validation.records.environment import commit, environment
 from operators.laws import Budget, Subject
-from operators.laws.kit.evidence import collect
+from operators.laws.check import statistical_laws
 from operators.laws.kit.law import Context
-from operators.laws.kit.statistical import statistical_examples
-from operators.laws.operator.distortion import Distortion
-from operators.laws.operator.tightness import Tightness
-from operators.laws.operator.unbiasedness import Unbiasedness
-from operators.laws.suite import statistical_laws
+from operators.laws.kit.statistical import collect, statistical_examples
+from operators.laws.operator.draws import Distortion, Tightness, Unbiasedness
 
 BLOCK, BLOCKS = 50, 34  # of each of six compressors: 10 200 checks
 BUDGET = replace(Budget.quick().untimed(), draws=20, bias=2.0)

@@ -38,10 +38,10 @@ from bounds.claims import NoClaim, Unbiased
 from gpu_validation.records.environment import commit, environment
 from operators import all_operators
 from operators.laws import Budget, Subject, adapt
+from operators.laws.check import LAWS, statistical_laws
 from operators.laws.kit.law import Context
 from operators.laws.kit.statistical import StatisticalLaw
 from operators.laws.kit.verdict import Outcome
-from operators.laws.suite import LAWS, statistical_laws
 
 BUDGET = replace(Budget.quick().untimed(), draws=30, bias=1.0)  # untimed: a run depends on its seed alone
 ELSEWHERE = ("hook-mean",)  # it needs groups of ranks

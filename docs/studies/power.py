@@ -25,13 +25,11 @@ from gpu_validation.records.environment import commit, environment
 from operators.laws import Budget, Subject
 from operators.laws.betting.eprocess import inflated
 from operators.laws.betting.power import coordinate_powers
-from operators.laws.kit.evidence import Draws, collect
+from operators.laws.check import statistical_laws
 from operators.laws.kit.examples import Example
 from operators.laws.kit.law import Context
-from operators.laws.kit.statistical import ClaimBets, statistical_examples
-from operators.laws.operator.distortion import Distortion
-from operators.laws.operator.unbiasedness import Unbiasedness
-from operators.laws.suite import statistical_laws
+from operators.laws.kit.statistical import ClaimBets, Draws, collect, statistical_examples
+from operators.laws.operator.draws import Distortion, Unbiasedness
 
 HONEST, WRONG = 20, 50
 BUDGETS = {"quick": Budget.quick().untimed(), "standard": Budget().untimed()}

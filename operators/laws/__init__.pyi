@@ -2,11 +2,11 @@ from .adapt import adapt as adapt
 from .betting.budget import Budget as Budget
 from .check import check as check
 from .inner_product import check_inner_product as check_inner_product
-from .kit.domain import Domain as Domain
+from .kit.examples import Domain as Domain
 from .kit.subject import Subject as Subject
 from .kit.verdict import Outcome as Outcome
 from .kit.verdict import Report as Report
 from .kit.verdict import Verdict as Verdict
 from .mean import check_mean as check_mean
 from .parametrize import parametrize_with_checks as parametrize_with_checks
-from .strategies import vectors as vectors
+from .parametrize import vectors as vectors

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from ..functions.forms.choice import Library, form_of
-from .kit.domain import Domain
+from .kit.examples import Domain
 from .kit.subject import Array, ClaimSource, Subject
 
 RANGES = {torch.float16: (2.0**-8, 2.0**8), torch.bfloat16: (2.0**-60, 2.0**60)}

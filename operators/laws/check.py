@@ -1,4 +1,4 @@
-"""One line from a compressor to a verdict."""
+"""The laws, in the order in which they are tried and a report lists them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,109 @@ import numpy as np
 
 from ..functions.global_streams import seeded
 from ..functions.own import Own
-from .betting.budget import Budget, spelled
+from .aggregate_laws import (
+    AggregateClaim,
+    AggregateCorruption,
+    AggregateCount,
+    AggregateMass,
+    AggregatePurity,
+    HookMean,
+)
+from .betting.budget import Budget, spelled, work_s
 from .betting.eprocess import ExcessBets, inflated
-from .kit.clock import work_s
+from .feedback_laws import FeedbackCleared, FeedbackInStep, FeedbackMass, FeedbackPurity, FeedbackSums
 from .kit.law import Context, Law, fresh_key, second_moment
 from .kit.statistical import LONG
 from .kit.subject import Array, ClaimSource, OutOfTime, Subject, Target, claim_spelled
 from .kit.verdict import About, Outcome, Report, Verdict
+from .operator.circumstances import Circumstances
+from .operator.codec import Corruption, DeclaredSize, OwnMessage, PayloadAlone, RoundTrip
+from .operator.contract import (
+    Extremes,
+    InputContract,
+    KeptOutput,
+    NegativeZero,
+    NoMutation,
+    OutputForm,
+    Permutation,
+    Projection,
+    Scale,
+    Sign,
+    Zero,
+)
+from .operator.draws import NO_CEILING, Distortion, ExpectedSize, Tightness, Unbiasedness
+from .operator.enumeration import Enumeration
 from .operator.every_coordinate import EveryCoordinate
-from .operator.exact_marginals import ExactMarginals
+from .operator.exact import Adversarial, ExactMarginals, SureContraction
 from .operator.lengths import Lengths, compared
-from .operator.tightness import NO_CEILING, Tightness
-from .suite import LAWS, laws_for, statistical_laws
+from .operator.streams import Determinism, IndependentStreams, KeySeparation, PrivateRandomness, RandomState
+
+LAWS: tuple[Law, ...] = (  # first what a few calls show, so that a wrong compressor is accused early
+    OutputForm(),
+    Zero(),
+    NoMutation(),
+    KeptOutput(),
+    # the codec
+    DeclaredSize(),
+    RoundTrip(),
+    OwnMessage(),
+    PayloadAlone(),
+    Corruption(),
+    # keys and state
+    Determinism(),
+    KeySeparation(),
+    PrivateRandomness(),
+    RandomState(),
+    # the input
+    InputContract(),
+    NegativeZero(),
+    Extremes(),
+    Circumstances(),
+    Lengths(),
+    # metamorphic, where declared
+    Scale(),
+    Sign(),
+    Permutation(),
+    # the claim, exactly
+    SureContraction(),
+    Adversarial(),
+    Projection(),
+    ExactMarginals(),
+    Enumeration(),
+    # the claim, statistically
+    Distortion(),
+    ExpectedSize(),
+    Unbiasedness(),
+    Tightness(),
+    EveryCoordinate(),
+    IndependentStreams(),
+    HookMean(),
+    # wrappers with memory
+    FeedbackInStep(),
+    FeedbackMass(),
+    FeedbackSums(),
+    FeedbackCleared(),
+    FeedbackPurity(),
+    # mergers
+    AggregateClaim(),
+    AggregateCount(),
+    AggregateMass(),
+    AggregatePurity(),
+    AggregateCorruption(),
+)
+
+
+def laws_for(subject: Subject) -> tuple[Law, ...]:
+    """Return the laws about this kind of subject, whether or not they apply to it."""
+    return tuple(law for law in LAWS if law.judges(subject))
+
+
+def statistical_laws() -> int:
+    """Return among how many laws the false-alarm budget is split."""
+    return sum(law.statistical for law in LAWS)
+
+
+# -- One line from a compressor to a verdict -------------------------------------------------------------------
 
 CONFIRMING = 1000  # draws that judge the constant alone where a mean is refuted
 OF_PLACES = {Lengths.name, EveryCoordinate.name}

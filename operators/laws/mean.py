@@ -15,17 +15,12 @@ from bounds.claims import ConservedMean, Unbiased, UnbiasedMean
 
 from ..functions.global_streams import seeded
 from .adapt import Library, _name
-from .betting.budget import Budget, spelled
-from .exchange.bets import MeanBias, MeanErrors, MeanShortfall, StepErrors, claimed
+from .betting.budget import Budget, spelled, work_s
+from .exchange.bets import MeanBias, MeanErrors, MeanShortfall, StepErrors, claimed, conserved
 from .exchange.edges import judged_exactly, lengths
-from .exchange.evidence import MeanSource
-from .exchange.groups import Group, groups, sizes_for
-from .exchange.mean_function import MeanFunction
-from .exchange.memory import conserved
-from .kit.clock import work_s
-from .kit.evidence import collect
+from .exchange.groups import Group, MeanFunction, MeanSource, groups, sizes_for
 from .kit.law import Violation, raised
-from .kit.statistical import ClaimBets
+from .kit.statistical import ClaimBets, collect
 from .kit.subject import claim_spelled
 from .kit.verdict import Outcome, Report, Verdict
 

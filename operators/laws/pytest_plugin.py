@@ -73,8 +73,8 @@ class OperatorCollector(pytest.Collector):
 
     def collect(self) -> Iterator[pytest.Item]:
         """Return one item for each law that applies."""
+        from .check import laws_for
         from .kit.subject import Subject
-        from .suite import laws_for
 
         try:
             target = load(self.name)

@@ -34,7 +34,7 @@ from gpu_validation.local_sgd.mixing import *
 from gpu_validation.workloads import *
 from operators import *
 from operators.laws import *
-from operators.laws.kit.domain import EVERYTHING as domain
+from operators.laws.kit.examples import EVERYTHING as domain
 from operators.ddp import register
 from ratedist.sources import *
 from sympy import Rational

@@ -12,9 +12,7 @@ from math import sqrt
 
 import numpy as np
 
-from .eprocess import SLACK, inflated
-from .ledger import LEAST_FACTOR, Ledger, log_growth
-from .stakes import Moments, stakes
+from .eprocess import LEAST_FACTOR, SLACK, Ledger, Moments, inflated, log_growth, stakes
 
 SUPPOSED = np.array([1.0, 0.5, 0.25, 0.12, 0.06, 0.03, 0.015, 0.007])  # biases along x, over |x|
 IN_ANY_DIRECTION = np.array([0.5, 0.25, 0.12, 0.06, 0.03])  # biases in an unknown direction, over |x|

@@ -13,11 +13,8 @@ from math import inf, log, sqrt
 
 import numpy as np
 
-from .eprocess import SLACK
-from .ledger import TOGETHER
+from .eprocess import SLACK, STAKES, TOGETHER, SizeBets, stakes
 from .mean_bets import AT_A_COORDINATE, IN_ANY_DIRECTION, SUPPOSED, Batch, Learnt, MeanBets, learnt_growth
-from .size_bets import STAKES, SizeBets
-from .stakes import stakes
 
 QUANTILE = 3.3
 EXCESS_QUANTILE = 3.8  # more, because the best of several stakes is taken on the sample: 3.3 left 97.2 % of 99 %

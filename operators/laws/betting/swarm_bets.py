@@ -13,10 +13,8 @@ from math import log, sqrt
 
 import numpy as np
 
-from .eprocess import SLACK, largest_lambda
+from .eprocess import SLACK, STAKES, largest_lambda, stakes
 from .mean_bets import SUPPOSED
-from .size_bets import STAKES
-from .stakes import stakes
 
 POOLED = 0.25  # share of the capital that is bet on all draws alike
 _SHARES = np.array([0.2, 0.05])  # kappa s^2 of the bets on a single vector

@@ -6,18 +6,21 @@ whenever it stops.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import sqrt
+from typing import Any
 
 import numpy as np
 
-from bounds.claims import UnbiasedMean
+from bounds.claims import ConservedMean, UnbiasedMean
 
-from ..betting.eprocess import SLACK, DirectionBets, inflated
+from ..betting.budget import Budget, work_s
+from ..betting.eprocess import SLACK, DirectionBets, ExcessBets, SizeBets, inflated
 from ..betting.mean_bets import EXACT, MeanBets
 from ..betting.power import Power, bias_along_x, bias_in_any_direction, bias_of_a_coordinate, excess
-from ..betting.size_bets import SizeBets
-from ..kit.evidence import Draws
-from ..kit.statistical import ClaimBets
+from ..kit.law import raised
+from ..kit.statistical import ClaimBets, Draws
+from ..kit.verdict import Outcome, Verdict
 from .groups import Group
 
 LEAST_EXCESS = 0.4  # of the claimed error, that the draws should show
@@ -196,3 +199,51 @@ class StepErrors(ClaimBets):
     def power(self) -> Power:
         """Return nothing that is measured."""
         return Power()
+
+
+# -- Law: an exchange with memory loses nothing: what it returns over many steps adds up to the means (statistical)
+
+STEPS = 200
+LEAST, MOST = 2, 40  # sequences of steps a group; more only where the rest was once larger than claimed
+NAME = "conserved"
+
+
+def conserved(start: Callable[[], Any], groups: list[Group], claim: ConservedMean, budget: Budget) -> Verdict:
+    """Bet that the rest after ``STEPS`` steps with one group is larger than claimed.
+
+    Parameters
+    ----------
+    start : callable
+        Returns a ``MeanFunction`` whose memory is empty.
+    groups : list of Group
+        The vectors.
+    claim : ConservedMean
+        The residual.
+    budget : Budget
+        Level and seconds.
+    """
+    level = budget.false_alarm / len(groups)
+    began, sequences = work_s(), 0
+    for group in groups:
+        bets = ExcessBets((claim.residual + STEPS * sqrt(group.m) * SLACK) ** 2)
+        for turn in range(MOST):
+            if turn >= LEAST and (not bets.wealth.peak or work_s() - began > budget.patience):
+                break
+            try:
+                rest = _rest(start(), group)
+            except Exception as error:  # whatever the subject raises is a finding
+                return Verdict(NAME, Outcome.FAIL, raised(error), group.name, group.x)
+            bets.update(np.array([rest]))
+            sequences += 1
+            if bets.wealth.rejects(level):
+                missing = f"{sqrt(rest):.4g} sqrt S is missing, {claim.residual:.4g} may be"
+                text = f"after {STEPS} steps {missing}: a residual is lost"
+                return Verdict(NAME, Outcome.FAIL, text, group.name, group.x)
+    unseen = f"a loss below {claim.residual / STEPS:.2g} sqrt S a step would not have been seen"
+    return Verdict(NAME, Outcome.PASS, f"{sequences} sequences of {STEPS} steps; {unseen}")
+
+
+def _rest(function: Any, group: Group) -> float:
+    """Return the squared length of what is missing after the steps, over S."""
+    total = sum((function.mean(group.vectors) for _ in range(STEPS)), np.zeros(group.d))
+    return float(((total - STEPS * group.wide_mean) ** 2).sum()) / group.mean_square

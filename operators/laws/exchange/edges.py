@@ -12,16 +12,14 @@ import numpy as np
 
 from bounds.claims import UnbiasedMean
 
-from ..betting.budget import Budget
+from ..betting.budget import Budget, work_s
 from ..betting.eprocess import SLACK
 from ..betting.swarm_bets import SwarmBets
-from ..kit.clock import work_s
 from ..kit.law import NotApplicable, Violation, raised
 from ..kit.subject import to_numpy
 from ..kit.verdict import About, Outcome, Verdict
 from ..operator.lengths import PLACES, vector
-from .groups import LEAST_MEAN, Group
-from .mean_function import MeanFunction
+from .groups import LEAST_MEAN, Group, MeanFunction
 
 ExactLaw = Callable[[MeanFunction, Group], None]
 BROKEN = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf}

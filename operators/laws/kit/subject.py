@@ -20,9 +20,9 @@ from ...feedback.feedback import Feedback
 from ...key import Key
 from ...message import Message
 from ...operator import Operator
-from ..randomness.observe import Draws
-from .clock import work_s
-from .domain import EVERYTHING, Domain
+from ..betting.budget import work_s
+from ..randomness.intercept import Draws
+from .examples import EVERYTHING, Domain
 
 Array = Literal["torch", "numpy"]
 ClaimSource = Claim | Callable[[int], Claim] | None

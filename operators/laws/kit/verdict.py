@@ -183,20 +183,20 @@ class Report:
 
         Enumeration alone does not count: it judges vectors of a few coordinates.
         """
-        verdicts = {v.law: v for v in self.verdicts}
-        exact = [verdicts[law] for law in EXACT if law in verdicts]
-        judged = [v for v in exact if v.outcome is not Outcome.NOT_APPLICABLE and v.law != FOR_FEW]
-        if not self.claim or not exact or judged:
+        exact = [v for v in self.verdicts if v.law in EXACT]
+        silent = [v for v in exact if v.outcome is Outcome.NOT_APPLICABLE]
+        if not self.claim or any(v not in silent for v in exact if v.law != FOR_FEW):
             return ""
-        silent = [v for v in exact if v.outcome is Outcome.NOT_APPLICABLE and v.law != SURELY]
-        return "; ".join(f"{v.law}: {v.text}" for v in silent)
+        return "; ".join(f"{v.law}: {v.text}" for v in silent if v.law != SURELY)
 
     def __str__(self) -> str:
         lines = [self.headline]
         if not self.failures:
             tried = f"tried: {self.tried}" * bool(self.tried)
-            worth = "; ".join(part for part in (str(self.power), tried) if part) or "no statistical law judged"
-            lines[0] = f"{self.headline[:-1]}; {worth})"
+            power_and_domain = (
+                "; ".join(part for part in (str(self.power), tried) if part) or "no statistical law judged"
+            )
+            lines[0] = f"{self.headline[:-1]}; {power_and_domain})"
         if self.by_draws_alone:
             lines.append(f"not judged exactly, by draws alone: {self.by_draws_alone}")
         shown = [str(v) for v in self.verdicts if _worth_showing(v)]

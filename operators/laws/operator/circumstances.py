@@ -19,7 +19,7 @@ import torch
 from ...functions.global_streams import seeded
 from ...key import Key
 from ...message import Message
-from ..kit.clock import work_s
+from ..betting.budget import work_s
 from ..kit.examples import Example, structured
 from ..kit.examples import drawn as drawn_examples
 from ..kit.law import Context, Law, NotApplicable, Violation

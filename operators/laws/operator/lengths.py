@@ -16,9 +16,9 @@ import numpy as np
 
 from bounds.claims import StrictlyContractive, Unbiased
 
+from ..betting.budget import work_s
 from ..betting.eprocess import SLACK, inflated
 from ..betting.swarm_bets import SwarmBets, Winning
-from ..kit.clock import work_s
 from ..kit.examples import Example
 from ..kit.law import SLOW_S, Context, Law, NotApplicable, Violation, fresh_key, raised, second_moment
 from ..kit.subject import OutOfTime, Subject

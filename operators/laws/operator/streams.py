@@ -14,9 +14,9 @@ from bounds.claims import Unbiased
 
 from ...functions.global_streams import restore, same, seed_all, snapshot
 from ...key import Key
+from ..betting.budget import work_s
 from ..betting.eprocess import inflated
 from ..betting.swarm_bets import SwarmBets
-from ..kit.clock import work_s
 from ..kit.examples import Example, drawn
 from ..kit.law import SLOW_S, Context, Law, LawOfOneVector, NotApplicable, Violation, fresh_key, second_moment
 from ..kit.subject import Subject, to_numpy

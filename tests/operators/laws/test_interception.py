@@ -14,10 +14,8 @@ from bounds.claims import Unbiased
 from operators.laws import Budget, Outcome, check
 from operators.laws.kit.law import NotApplicable
 from operators.laws.kit.subject import Subject
-from operators.laws.randomness.numpy_draws import numpy_draws
-from operators.laws.randomness.torch_draws import RULES
-from operators.laws.replay.marginals import marginals
-from operators.laws.replay.recorded_words import Controlled
+from operators.laws.randomness.draws import RULES, numpy_draws
+from operators.laws.replay import Controlled, marginals
 
 NUMPY = np.random.default_rng(11)
 LEGACY = np.random.RandomState(11)
@@ -196,7 +194,7 @@ def _is_random(packet):
 
 REJECTING = """
 import numpy as np
-from operators.laws.randomness.numpy_draws import Reader
+from operators.laws.randomness.draws import Reader
 generator = np.random.default_rng(0)
 for words in ([], [0] * 4, [2**32 - 1] * 4):
     generator.__init__(Reader(np.array(words, np.uint64)))

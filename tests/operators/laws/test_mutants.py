@@ -5,7 +5,7 @@ import functools
 import pytest
 
 from operators.laws import Budget, Outcome, check
-from operators.laws.suite import LAWS
+from operators.laws.check import LAWS
 
 from .honest import JUDGED_BY_ALL_LAWS
 from .mutants import MUTANTS

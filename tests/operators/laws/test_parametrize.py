@@ -8,9 +8,9 @@ import pytest
 
 from operators import Identity, TopK
 from operators.laws import Budget, parametrize_with_checks
+from operators.laws.check import LAWS
 from operators.laws.parametrize import LawOf
 from operators.laws.pytest_plugin import load
-from operators.laws.suite import LAWS
 
 from .mutants import MUTANTS
 

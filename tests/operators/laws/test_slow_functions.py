@@ -10,7 +10,7 @@ import torch
 from bounds.claims import StrictlyContractive, Unbiased
 from operators.laws import Budget, Subject, check
 from operators.laws.kit.subject import OutOfTime
-from operators.laws.replay.recorded_words import Controlled
+from operators.laws.replay import Controlled
 
 CALL_S, MOST_S = 0.005, 10.0
 LEAST_CALLS = 1400  # of a function with omega = 1, where every law does no more than its least

@@ -15,7 +15,7 @@ import torch
 
 from bounds.claims import StrictlyContractive, Unbiased
 from operators.laws import Domain
-from operators.laws.kit.domain import EVERYTHING
+from operators.laws.kit.examples import EVERYTHING
 
 NUMPY = np.random.default_rng(23)
 ONE = Unbiased(omega=1.0)

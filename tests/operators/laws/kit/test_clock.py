@@ -2,7 +2,7 @@
 
 import pytest
 
-from operators.laws.kit import clock
+from operators.laws.betting import budget as clock
 
 
 @pytest.mark.parametrize(

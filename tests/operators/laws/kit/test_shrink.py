@@ -5,8 +5,7 @@ import torch
 
 from operators.laws import Budget
 from operators.laws.kit.examples import Example
-from operators.laws.kit.law import Context, Law, Violation
-from operators.laws.kit.shrink import simpler
+from operators.laws.kit.law import Context, Law, Violation, simpler
 from operators.laws.kit.subject import Subject
 
 

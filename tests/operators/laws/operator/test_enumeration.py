@@ -11,7 +11,7 @@ from operators.laws.kit.examples import Example
 from operators.laws.kit.law import Context, NotApplicable
 from operators.laws.kit.subject import Subject
 from operators.laws.operator.enumeration import LEAST_TRIALS, SIZES, Claimed, Enumeration, _outcomes
-from operators.laws.replay.recorded_words import Controlled
+from operators.laws.replay import Controlled
 from operators.random import bits32, uniform
 
 from ..honest import Dithering

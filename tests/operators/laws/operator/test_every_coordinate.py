@@ -18,7 +18,7 @@ from operators import (
     TopK,
 )
 from operators.laws import Budget, Outcome, check
-from operators.laws.kit.answers import WANTED, Answers
+from operators.laws.operator.every_coordinate import WANTED, Answers
 
 from ..wrong_functions import half, keep_half, linear, random_k, rounding
 

@@ -13,8 +13,7 @@ from operators.laws import Budget, check
 from operators.laws.kit.law import NotApplicable
 from operators.laws.kit.subject import Subject
 from operators.laws.kit.verdict import Outcome
-from operators.laws.replay.marginals import marginals
-from operators.laws.replay.recorded_words import Controlled, separate
+from operators.laws.replay import Controlled, marginals, separate
 from operators.random import bits32, words_from
 
 from ..honest import Dithering, Natural
