@@ -17,7 +17,7 @@ from ..key import Key
 from ..message import CorruptMessage, Message
 from .betting.eprocess import SLACK, DirectionBets, ExcessBets, inflated
 from .kit.examples import Example, drawn, structured
-from .kit.law import Context, Law, NotApplicable, Violation, fresh_key, second_moment
+from .kit.law import Context, Law, NotApplicable, Violation, fresh_key, law, second_moment
 from .kit.subject import Subject, to_numpy
 from .kit.verdict import About
 from .operator.codec import from_bits
@@ -34,16 +34,11 @@ ROUNDS = 3
 ROUNDING = 2.0**-21  # binary32 additions of one round and node
 
 
-class AggregateLaw(Law):
-    """A law about a merger; its example is the first worker's vector."""
-
-    needs = "aggregate"
-
-    def examples(self, subject: Subject, context: Context) -> Iterator[Example]:
-        """Return a Gaussian and a sparse vector at every size up to 1000."""
-        rng = context.rng(self.name)
-        for d in (size for size in context.budget.sizes if size <= 1000):
-            yield from (e for e in drawn(d, 3, rng) if not e.name.startswith("Cauchy"))
+def _of_workers(subject: Subject, context: Context, name: str) -> Iterator[Example]:
+    """Return a Gaussian and a sparse vector at every size up to 1000: those of the first worker."""
+    rng = context.rng(name)
+    for d in (size for size in context.budget.sizes if size <= 1000):
+        yield from (e for e in drawn(d, 3, rng) if not e.name.startswith("Cauchy"))
 
 
 def group(example: Example, n: int, context: Context, label: str) -> list[torch.Tensor]:
@@ -73,10 +68,11 @@ def keys_of(base: Key, n: int) -> list[Key]:
     return [replace(base, rank=rank) for rank in range(n)]
 
 
-class AggregateClaim(AggregateLaw):
+class AggregateClaim(Law):
     """Unbiased(omega): E y = mean x_i, ``E|y - mean|^2 <= omega (1/n) sum |x_i|^2``; Contractive(alpha) alike."""
 
     name = "aggregate-claim"
+    needs = "aggregate"
     statistical = True
 
     def examples(self, subject: Subject, context: Context) -> Iterator[Example]:
@@ -138,97 +134,85 @@ def _directions(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return v / np.linalg.norm(v, axis=1, keepdims=True)
 
 
-class AggregateCount(AggregateLaw):
+def _aggregate_count_vectors(subject: Subject, context: Context, name: str) -> Iterator[Example]:
+    """Return Gaussian vectors of few coordinates."""
+    rng = context.rng(name)
+    for d in (1, 2, MANY_AT):
+        yield from drawn(d, 1, rng)
+
+
+@law("aggregate-count", needs="aggregate", vectors=_aggregate_count_vectors)
+def aggregate_count(subject: Subject, example: Example, key: Key, context: Context) -> None:
     """A vote agrees with a count: where the messages are signs, the result has the sign of their sum, unless that is 0.
 
     The workers have random signs, equal signs, and signs that one or two workers decide.
     """
-
-    name = "aggregate-count"
-
-    def examples(self, subject: Subject, context: Context) -> Iterator[Example]:
-        """Return Gaussian vectors of few coordinates."""
-        rng = context.rng(self.name)
-        for d in (1, 2, MANY_AT):
-            yield from drawn(d, 1, rng)
-
-    def holds(self, subject: Subject, example: Example, context: Context) -> None:
-        """Count in whole numbers."""
-        target, d = subject.target, example.d
-        for n in workers_of(target, example, context):
-            rng, keys = context.rng(f"{self.name} {example.name} {n}"), keys_of(context.key(f"{self.name} {n}"), n)
-            close = np.where(np.arange(n) < n - n // 2 - 1, -1.0, 1.0)[:, None] * np.ones(d)
-            for signs in (rng.choice([-1.0, 1.0], (n, d)), np.ones((n, d)), -np.ones((n, d)), close, -close[::-1]):
-                vectors = torch.from_numpy((signs * np.abs(rng.standard_normal((n, d))) + 0.0).astype(np.float32))
-                messages = [target.uplink.encode(x, key=key) for x, key in zip(vectors, keys, strict=True)]
-                sent = [target.uplink.decode(m, d=d, key=k).numpy() for m, k in zip(messages, keys, strict=True)]
-                votes = np.stack(sent)
-                if not (np.abs(votes) == 1).all():
-                    raise NotApplicable("its messages are no votes")
-                merged = target.downlink.decode(target.merge(messages, d=d, keys=keys), d=d, key=server_key(keys))
-                count = votes.astype(int).sum(axis=0)
-                wrong = np.flatnonzero((count != 0) & (np.sign(merged.numpy()) != np.sign(count)))
-                if wrong.size:
-                    i = int(wrong[0])
-                    raise Violation(f"the votes of {n} workers add up to {count[i]}; the result is {merged[i]:.6g}")
+    target, d = subject.target, example.d
+    for n in workers_of(target, example, context):
+        rng, keys = context.rng(f"aggregate-count {example.name} {n}"), keys_of(context.key(f"aggregate-count {n}"), n)
+        close = np.where(np.arange(n) < n - n // 2 - 1, -1.0, 1.0)[:, None] * np.ones(d)
+        for signs in (rng.choice([-1.0, 1.0], (n, d)), np.ones((n, d)), -np.ones((n, d)), close, -close[::-1]):
+            vectors = torch.from_numpy((signs * np.abs(rng.standard_normal((n, d))) + 0.0).astype(np.float32))
+            messages = [target.uplink.encode(x, key=key) for x, key in zip(vectors, keys, strict=True)]
+            sent = [target.uplink.decode(m, d=d, key=k).numpy() for m, k in zip(messages, keys, strict=True)]
+            votes = np.stack(sent)
+            if not (np.abs(votes) == 1).all():
+                raise NotApplicable("its messages are no votes")
+            merged = target.downlink.decode(target.merge(messages, d=d, keys=keys), d=d, key=server_key(keys))
+            count = votes.astype(int).sum(axis=0)
+            wrong = np.flatnonzero((count != 0) & (np.sign(merged.numpy()) != np.sign(count)))
+            if wrong.size:
+                i = int(wrong[0])
+                raise Violation(f"the votes of {n} workers add up to {count[i]}; the result is {merged[i]:.6g}")
 
 
-class AggregateMass(AggregateLaw):
+@law("aggregate-mass", needs="aggregate", vectors=_of_workers)
+def aggregate_mass(subject: Subject, example: Example, key: Key, context: Context) -> None:
     """sum of new residuals + result = sum of old residuals + sum of inputs, for mergers with ``exchange``.
 
     A merger whose published rule loses mass says so with ``conserves_mass = False``.
     """
-
-    name = "aggregate-mass"
-
-    def holds(self, subject: Subject, example: Example, context: Context) -> None:
-        """Several rounds for several numbers of workers."""
-        target = subject.target
-        if not hasattr(target, "exchange"):
-            raise NotApplicable("it has no memory")
-        if not getattr(target, "conserves_mass", True):
-            raise NotApplicable("it is declared to lose mass")
-        for n in workers_of(target, example, context):
-            key = context.key(f"{self.name} {example.name}")
-            residuals = [torch.zeros(example.d) for _ in range(n)]
-            for t in range(ROUNDS):
-                vectors = group(example, n, context, f"{self.name} {t}")
-                before = _sum(residuals) + _sum(vectors)
-                largest = float(torch.stack([*residuals, *vectors]).abs().max())
-                keys = keys_of(replace(key, step=key.step + t), n)
-                residuals, result = target.exchange(residuals, vectors, keys=keys)
-                lost = float((before - _sum(residuals) - result.double()).abs().max())
-                if lost > ROUNDING * 4 * n * largest:
-                    raise Violation(f"in round {t} of {n} workers {lost:.6g} of a coordinate is lost")
+    target = subject.target
+    if not hasattr(target, "exchange"):
+        raise NotApplicable("it has no memory")
+    if not getattr(target, "conserves_mass", True):
+        raise NotApplicable("it is declared to lose mass")
+    for n in workers_of(target, example, context):
+        residuals = [torch.zeros(example.d) for _ in range(n)]
+        for t in range(ROUNDS):
+            vectors = group(example, n, context, f"aggregate-mass {t}")
+            before = _sum(residuals) + _sum(vectors)
+            largest = float(torch.stack([*residuals, *vectors]).abs().max())
+            keys = keys_of(replace(key, step=key.step + t), n)
+            residuals, result = target.exchange(residuals, vectors, keys=keys)
+            lost = float((before - _sum(residuals) - result.double()).abs().max())
+            if lost > ROUNDING * 4 * n * largest:
+                raise Violation(f"in round {t} of {n} workers {lost:.6g} of a coordinate is lost")
 
 
 def _sum(vectors: list[torch.Tensor]) -> torch.Tensor:
     return torch.stack([v.double() for v in vectors]).sum(dim=0)
 
 
-class AggregatePurity(AggregateLaw):
+@law("aggregate-purity", needs="aggregate", vectors=_of_workers)
+def aggregate_purity(subject: Subject, example: Example, key: Key, context: Context) -> None:
     """Same messages, same merge; messages untouched; the result is finite, of shape (d,); a wrong count is refused."""
-
-    name = "aggregate-purity"
-
-    def holds(self, subject: Subject, example: Example, context: Context) -> None:
-        """Merge twice for several numbers of workers."""
-        target, d = subject.target, example.d
-        for n in workers_of(target, example, context):
-            keys = keys_of(context.key(f"{self.name} {example.name}"), n)
-            vectors = group(example, n, context, self.name)
-            messages = [target.uplink.encode(x, key=key) for x, key in zip(vectors, keys, strict=True)]
-            before = [message.payload.clone() for message in messages]
-            first, second = (target.merge(messages, d=d, keys=keys) for _ in range(2))
-            if first.bits != second.bits or not torch.equal(first.payload, second.payload):
-                raise Violation(f"two merges of the same {n} messages differ")
-            if not all(torch.equal(a, b.payload) for a, b in zip(before, messages, strict=True)):
-                raise Violation("merge changed a message")
-            y = target.downlink.decode(first, d=d, key=server_key(keys)).numpy()
-            if y.shape != (d,) or not np.isfinite(y).all():
-                raise Violation(f"the merge of {n} messages decodes to shape {y.shape} or a non-finite entry")
-            for wrong in ([], keys[:-1] if n > 1 else [*keys, keys[0]]):
-                _refused(target, messages if wrong else [], d, wrong)
+    target, d = subject.target, example.d
+    for n in workers_of(target, example, context):
+        keys = keys_of(context.key(f"aggregate-purity {example.name}"), n)
+        vectors = group(example, n, context, "aggregate-purity")
+        messages = [target.uplink.encode(x, key=key) for x, key in zip(vectors, keys, strict=True)]
+        before = [message.payload.clone() for message in messages]
+        first, second = (target.merge(messages, d=d, keys=keys) for _ in range(2))
+        if first.bits != second.bits or not torch.equal(first.payload, second.payload):
+            raise Violation(f"two merges of the same {n} messages differ")
+        if not all(torch.equal(a, b.payload) for a, b in zip(before, messages, strict=True)):
+            raise Violation("merge changed a message")
+        y = target.downlink.decode(first, d=d, key=server_key(keys)).numpy()
+        if y.shape != (d,) or not np.isfinite(y).all():
+            raise Violation(f"the merge of {n} messages decodes to shape {y.shape} or a non-finite entry")
+        for wrong in ([], keys[:-1] if n > 1 else [*keys, keys[0]]):
+            _refused(target, messages if wrong else [], d, wrong)
 
 
 def _refused(target: Aggregate, messages: list[Message], d: int, keys: list[Key]) -> None:
@@ -239,35 +223,31 @@ def _refused(target: Aggregate, messages: list[Message], d: int, keys: list[Key]
     raise Violation(f"{len(messages)} messages with {len(keys)} keys were accepted; expected ValueError")
 
 
-class AggregateCorruption(AggregateLaw):
+@law("aggregate-corruption", needs="aggregate", vectors=_of_workers)
+def aggregate_corruption(subject: Subject, example: Example, key: Key, context: Context) -> None:
     """A truncated message raises CorruptMessage; a flipped bit raises it or leaves a finite result."""
-
-    name = "aggregate-corruption"
-
-    def holds(self, subject: Subject, example: Example, context: Context) -> None:
-        """Damage the message of the worker in the middle."""
-        target, d = subject.target, example.d
-        rng = context.rng(f"{self.name} {example.name} damage")
-        n = getattr(target, "workers", None) or TRIED
-        keys = keys_of(context.key(f"{self.name} {example.name}"), n)
-        vectors = group(example, n, context, self.name)
-        messages = [target.uplink.encode(x, key=key) for x, key in zip(vectors, keys, strict=True)]
-        middle = n // 2
-        bits = np.unpackbits(messages[middle].payload.numpy())[: messages[middle].bits]
-        if not bits.size:
-            return
-        flipped = bits.copy()
-        flipped[rng.integers(bits.size)] ^= 1
-        for damaged, must_raise in ((bits[:-1], True), (flipped, False)):
-            try:
-                messages[middle] = from_bits(damaged)
-                merged = target.merge(messages, d=d, keys=keys)
-            except CorruptMessage:
-                continue
-            if must_raise:
-                raise Violation("a truncated message was merged; expected CorruptMessage")
-            if not np.isfinite(target.downlink.decode(merged, d=d, key=server_key(keys)).numpy()).all():
-                raise Violation("a flipped bit made the result non-finite")
+    target, d = subject.target, example.d
+    rng = context.rng(f"aggregate-corruption {example.name} damage")
+    n = getattr(target, "workers", None) or TRIED
+    keys = keys_of(context.key(f"aggregate-corruption {example.name}"), n)
+    vectors = group(example, n, context, "aggregate-corruption")
+    messages = [target.uplink.encode(x, key=key) for x, key in zip(vectors, keys, strict=True)]
+    middle = n // 2
+    bits = np.unpackbits(messages[middle].payload.numpy())[: messages[middle].bits]
+    if not bits.size:
+        return
+    flipped = bits.copy()
+    flipped[rng.integers(bits.size)] ^= 1
+    for damaged, must_raise in ((bits[:-1], True), (flipped, False)):
+        try:
+            messages[middle] = from_bits(damaged)
+            merged = target.merge(messages, d=d, keys=keys)
+        except CorruptMessage:
+            continue
+        if must_raise:
+            raise Violation("a truncated message was merged; expected CorruptMessage")
+        if not np.isfinite(target.downlink.decode(merged, d=d, key=server_key(keys)).numpy()).all():
+            raise Violation("a flipped bit made the result non-finite")
 
 
 # -- Law: a communication hook gives every rank the same vector, and that is the mean (statistical, anytime-valid)
@@ -352,3 +332,6 @@ class HookMean(Law):
                 if bias.wealth.rejects(level):
                     text = f"the result of {m} ranks is not their mean on average: is the sum divided by m?"
                     raise Violation(text, About.MEAN)
+
+
+LAWS: tuple[Law, ...] = (AggregateClaim(), aggregate_count, aggregate_mass, aggregate_purity, aggregate_corruption)

@@ -1,4 +1,4 @@
-"""The laws, in the order in which they are tried and a report lists them."""
+"""One line from a compressor to a verdict: the laws in the order in which they are tried, and ``check``."""
 
 from __future__ import annotations
 
@@ -11,95 +11,36 @@ import numpy as np
 
 from ..functions.global_streams import seeded
 from ..functions.own import Own
-from .aggregate_laws import (
-    AggregateClaim,
-    AggregateCorruption,
-    AggregateCount,
-    AggregateMass,
-    AggregatePurity,
-    HookMean,
-)
+from . import aggregate_laws, feedback_laws
 from .betting.budget import Budget, spelled, work_s
 from .betting.eprocess import ExcessBets, inflated
-from .feedback_laws import FeedbackCleared, FeedbackInStep, FeedbackMass, FeedbackPurity, FeedbackSums
 from .kit.law import Context, Law, fresh_key, second_moment
 from .kit.statistical import LONG
 from .kit.subject import Array, ClaimSource, OutOfTime, Subject, Target, claim_spelled
 from .kit.verdict import About, Outcome, Report, Verdict
-from .operator.circumstances import Circumstances
-from .operator.codec import Corruption, DeclaredSize, OwnMessage, PayloadAlone, RoundTrip
-from .operator.contract import (
-    Extremes,
-    InputContract,
-    KeptOutput,
-    NegativeZero,
-    NoMutation,
-    OutputForm,
-    Permutation,
-    Projection,
-    Scale,
-    Sign,
-    Zero,
-)
-from .operator.draws import NO_CEILING, Distortion, ExpectedSize, Tightness, Unbiasedness
-from .operator.enumeration import Enumeration
+from .operator import circumstances, codec, contract, draws, enumeration, exact, streams
+from .operator.draws import NO_CEILING
 from .operator.every_coordinate import EveryCoordinate
-from .operator.exact import Adversarial, ExactMarginals, SureContraction
 from .operator.lengths import Lengths, compared
-from .operator.streams import Determinism, IndependentStreams, KeySeparation, PrivateRandomness, RandomState
 
-LAWS: tuple[Law, ...] = (  # first what a few calls show, so that a wrong compressor is accused early
-    OutputForm(),
-    Zero(),
-    NoMutation(),
-    KeptOutput(),
-    # the codec
-    DeclaredSize(),
-    RoundTrip(),
-    OwnMessage(),
-    PayloadAlone(),
-    Corruption(),
-    # keys and state
-    Determinism(),
-    KeySeparation(),
-    PrivateRandomness(),
-    RandomState(),
-    # the input
-    InputContract(),
-    NegativeZero(),
-    Extremes(),
-    Circumstances(),
+OF_FORM = (contract.output_form, contract.zero, contract.no_mutation, contract.kept_output)
+OF_CODECS = (codec.declared_size, codec.round_trip, codec.own_message, codec.payload_alone, codec.corruption)
+OF_KEYS = (streams.determinism, streams.KeySeparation(), streams.private_randomness, streams.random_state)
+OF_INPUTS = (
+    contract.input_contract,
+    contract.negative_zero,
+    contract.extremes,
+    circumstances.Circumstances(),
     Lengths(),
-    # metamorphic, where declared
-    Scale(),
-    Sign(),
-    Permutation(),
-    # the claim, exactly
-    SureContraction(),
-    Adversarial(),
-    Projection(),
-    ExactMarginals(),
-    Enumeration(),
-    # the claim, statistically
-    Distortion(),
-    ExpectedSize(),
-    Unbiasedness(),
-    Tightness(),
-    EveryCoordinate(),
-    IndependentStreams(),
-    HookMean(),
-    # wrappers with memory
-    FeedbackInStep(),
-    FeedbackMass(),
-    FeedbackSums(),
-    FeedbackCleared(),
-    FeedbackPurity(),
-    # mergers
-    AggregateClaim(),
-    AggregateCount(),
-    AggregateMass(),
-    AggregatePurity(),
-    AggregateCorruption(),
+)
+OF_SYMMETRY = (contract.scale, contract.sign, contract.permutation)
+EXACT = (exact.sure_contraction, exact.Adversarial(), contract.projection)
+EXACT_MEANS = (exact.ExactMarginals(), enumeration.Enumeration())
+BY_DRAWS = (draws.Distortion(), draws.ExpectedSize(), draws.Unbiasedness(), draws.Tightness())
+OF_PLACES = (EveryCoordinate(), streams.IndependentStreams(), aggregate_laws.HookMean())
+LAWS: tuple[Law, ...] = (  # first what a few calls show, so that a wrong compressor is accused early
+    *(*OF_FORM, *OF_CODECS, *OF_KEYS, *OF_INPUTS, *OF_SYMMETRY, *EXACT, *EXACT_MEANS, *BY_DRAWS, *OF_PLACES),
+    *(*feedback_laws.LAWS, *aggregate_laws.LAWS),
 )
 
 
@@ -113,10 +54,8 @@ def statistical_laws() -> int:
     return sum(law.statistical for law in LAWS)
 
 
-# -- One line from a compressor to a verdict -------------------------------------------------------------------
-
 CONFIRMING = 1000  # draws that judge the constant alone where a mean is refuted
-OF_PLACES = {Lengths.name, EveryCoordinate.name}
+STRUCTURAL = {Lengths.name, EveryCoordinate.name}
 NOT_TRIED = "not tried: another law fails, and a subject that is accused is not judged for long; mend it, check again"
 
 
@@ -199,20 +138,20 @@ def reconciled(verdicts: tuple[Verdict, ...], subject: Subject, context: Context
     A tight claim that exact moments judged needs no draws.  Where the claimed constant alone is refuted, a mean that
     was refuted together with it is not judged, nor is whether one length or coordinate is worse than others.
     """
-    exact = any(v.law == ExactMarginals.name and v.outcome is Outcome.PASS for v in verdicts)
-    exactly = Verdict(Tightness.name, Outcome.NOT_APPLICABLE, f"judged exactly by {ExactMarginals.name}")
-    verdicts = tuple(exactly if exact and v.text == NO_CEILING else v for v in verdicts)
+    exactly_judged = any(v.law == exact.ExactMarginals.name and v.outcome is Outcome.PASS for v in verdicts)
+    exactly = Verdict(draws.Tightness.name, Outcome.NOT_APPLICABLE, f"judged exactly by {exact.ExactMarginals.name}")
+    verdicts = tuple(exactly if exactly_judged and v.text == NO_CEILING else v for v in verdicts)
     given = [v for v in verdicts if v.outcome is Outcome.FAIL and v.about is About.MEAN]
     refuted = [v for v in verdicts if v.outcome is Outcome.FAIL and v.about is About.CONSTANT]
     if given and not refuted:
         refuted = [_without_the_mean(given[0], subject, context)]
         verdicts = tuple(refuted[0] if v is given[0] else v for v in verdicts)
-    refuted.sort(key=lambda v: v.law in OF_PLACES)
+    refuted.sort(key=lambda v: v.law in STRUCTURAL)
     if not refuted or refuted[0].about is not About.CONSTANT:
         return verdicts
     by = refuted[0].law
     text = f"not judged: the claimed constant is refuted (see {by}); claim a true one first"
-    resting = {About.MEAN: {v.law for v in verdicts}, About.CONSTANT: set() if by in OF_PLACES else OF_PLACES}
+    resting = {About.MEAN: {v.law for v in verdicts}, About.CONSTANT: set() if by in STRUCTURAL else STRUCTURAL}
     return tuple(
         Verdict(v.law, Outcome.INCONCLUSIVE, text)
         if v.outcome in (Outcome.FAIL, Outcome.INCONCLUSIVE) and v.law in resting.get(v.about, ())

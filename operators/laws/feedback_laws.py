@@ -15,7 +15,7 @@ from bounds.claims import StrictlyContractive, Unbiased
 from ..feedback.feedback import State
 from ..key import Key
 from .kit.examples import Example, drawn
-from .kit.law import Context, Law, NotApplicable, Violation, second_moment
+from .kit.law import Context, Law, NotApplicable, Violation, law, second_moment
 from .kit.subject import Subject
 
 SHORT, LONG = 8, 300  # messages of a sequence
@@ -25,16 +25,11 @@ ROUNDING = 2.0**-21  # binary32 additions of one step
 DOUBT = 1e8  # over the mean square of an error: exceeded with probability below 1e-8
 
 
-class FeedbackLaw(Law):
-    """A law about a wrapper with memory; its example is the first vector of a sequence."""
-
-    needs = "feedback"
-
-    def examples(self, subject: Subject, context: Context) -> Iterator[Example]:
-        """Return a Gaussian, a Cauchy and a sparse vector at every size."""
-        rng = context.rng(self.name)
-        for d in context.budget.sizes:
-            yield from drawn(d, 3, rng)
+def _first_vectors(subject: Subject, context: Context, name: str) -> Iterator[Example]:
+    """Return a Gaussian, a Cauchy and a sparse vector at every size: the first ones of sequences."""
+    rng = context.rng(name)
+    for d in context.budget.sizes:
+        yield from drawn(d, 3, rng)
 
 
 def is_long(example: Example) -> bool:
@@ -62,63 +57,55 @@ def stored(state: State) -> State:
     return torch.load(buffer, weights_only=True)
 
 
-class FeedbackInStep(FeedbackLaw):
+@law("feedback-in-step", needs="feedback", vectors=_first_vectors)
+def feedback_in_step(subject: Subject, example: Example, key: Key, context: Context) -> None:
     """Tensors that both states hold under one name are equal bit for bit; restored states go on alike."""
-
-    name = "feedback-in-step"
-
-    def holds(self, subject: Subject, example: Example, context: Context) -> None:
-        """Run both ends, and a second pair from stored states from the middle on."""
-        wrapper, d = subject.target, example.d
-        sender, receiver = wrapper.init(d), wrapper.init_receiver(d)
-        restored: tuple[State, State] | None = None
-        messages = sequence(example, context, self.name)
-        length = len(messages)
-        for t, (x, key) in enumerate(messages):
-            if t == length // 2 - 1:
-                restored = stored(sender), stored(receiver)
-            sender, message = wrapper.encode(sender, x, key=key)
-            receiver, y = wrapper.decode(receiver, message, d=d, key=key)
-            if y.shape != (d,) or y.dtype != torch.float32 or not np.isfinite(y.numpy()).all():
-                raise Violation(f"message {t} decodes to {y.dtype} {tuple(y.shape)}, or to a non-finite entry")
-            for name in set(sender) & set(receiver):
-                if not torch.equal(sender[name], receiver[name]):
-                    raise Violation(f"after message {t} the two ends hold different {name!r}")
-            if restored is not None:
-                left, again = wrapper.encode(restored[0], x, key=key)
-                right, z = wrapper.decode(restored[1], again, d=d, key=key)
-                restored = left, right
-                if not torch.equal(y, z):
-                    raise Violation(f"message {t} from restored states differs from the original")
+    wrapper, d = subject.target, example.d
+    sender, receiver = wrapper.init(d), wrapper.init_receiver(d)
+    restored: tuple[State, State] | None = None
+    messages = sequence(example, context, "feedback-in-step")
+    length = len(messages)
+    for t, (x, key) in enumerate(messages):
+        if t == length // 2 - 1:
+            restored = stored(sender), stored(receiver)
+        sender, message = wrapper.encode(sender, x, key=key)
+        receiver, y = wrapper.decode(receiver, message, d=d, key=key)
+        if y.shape != (d,) or y.dtype != torch.float32 or not np.isfinite(y.numpy()).all():
+            raise Violation(f"message {t} decodes to {y.dtype} {tuple(y.shape)}, or to a non-finite entry")
+        for name in set(sender) & set(receiver):
+            if not torch.equal(sender[name], receiver[name]):
+                raise Violation(f"after message {t} the two ends hold different {name!r}")
+        if restored is not None:
+            left, again = wrapper.encode(restored[0], x, key=key)
+            right, z = wrapper.decode(restored[1], again, d=d, key=key)
+            restored = left, right
+            if not torch.equal(y, z):
+                raise Violation(f"message {t} from restored states differs from the original")
 
 
-class FeedbackMass(FeedbackLaw):
+@law("feedback-mass", needs="feedback", vectors=_first_vectors)
+def feedback_mass(subject: Subject, example: Example, key: Key, context: Context) -> None:
     """sum of decoded + residual = sum of inputs, after every message, where the sender's state has a "residual".
 
     A residual of the value before coding, not of the decoded one, breaks this at the first message.
     """
-
-    name = "feedback-mass"
-
-    def holds(self, subject: Subject, example: Example, context: Context) -> None:
-        """Follow the sums in float64."""
-        wrapper, d = subject.target, example.d
-        sender, receiver = wrapper.init(d), wrapper.init_receiver(d)
-        if "residual" not in sender:
-            raise NotApplicable('the sender keeps no "residual"')
-        given, sent, largest = torch.zeros(d, dtype=torch.float64), torch.zeros(d, dtype=torch.float64), 0.0
-        for t, (x, key) in enumerate(sequence(example, context, self.name)):
-            sender, message = wrapper.encode(sender, x, key=key)
-            receiver, y = wrapper.decode(receiver, message, d=d, key=key)
-            given, sent = given + x, sent + y
-            owed = sender["residual"].double()
-            largest = max(largest, float(torch.cat([x.double().abs(), owed.abs(), y.double().abs()]).max()))
-            lost = float((given - sent - owed).abs().max())
-            if lost > ROUNDING * (t + 1) * largest:
-                raise Violation(f"after message {t} {lost:.6g} of a coordinate is neither sent nor kept")
+    wrapper, d = subject.target, example.d
+    sender, receiver = wrapper.init(d), wrapper.init_receiver(d)
+    if "residual" not in sender:
+        raise NotApplicable('the sender keeps no "residual"')
+    given, sent, largest = torch.zeros(d, dtype=torch.float64), torch.zeros(d, dtype=torch.float64), 0.0
+    for t, (x, key) in enumerate(sequence(example, context, "feedback-mass")):
+        sender, message = wrapper.encode(sender, x, key=key)
+        receiver, y = wrapper.decode(receiver, message, d=d, key=key)
+        given, sent = given + x, sent + y
+        owed = sender["residual"].double()
+        largest = max(largest, float(torch.cat([x.double().abs(), owed.abs(), y.double().abs()]).max()))
+        lost = float((given - sent - owed).abs().max())
+        if lost > ROUNDING * (t + 1) * largest:
+            raise Violation(f"after message {t} {lost:.6g} of a coordinate is neither sent nor kept")
 
 
-class FeedbackSums(FeedbackLaw):
+class FeedbackSums(Law):
     """Seen from outside, whatever the state is called: nothing is lost over LONG messages, restored in the middle.
 
     Varying inputs are followed by equal ones.  A receiver without a vector of its own adds up what it decodes: after
@@ -129,6 +116,7 @@ class FeedbackSums(FeedbackLaw):
     """
 
     name = "feedback-sums"
+    needs = "feedback"
 
     def examples(self, subject: Subject, context: Context) -> Iterator[Example]:
         """Return Gaussian vectors of few coordinates, where a contraction leaves nothing after half of the messages."""
@@ -180,63 +168,57 @@ class FeedbackSums(FeedbackLaw):
             yield x, replace(key, step=key.step + t)
 
 
-class FeedbackCleared(FeedbackLaw):
+@law("feedback-cleared", needs="feedback", vectors=_first_vectors)
+def feedback_cleared(subject: Subject, example: Example, key: Key, context: Context) -> None:
     """After one vector and then zeros, coordinates that the first message sent exactly are not sent again.
 
     Catches momentum or residual that is not cleared where it was sent.  Does not judge wrappers whose messages
     are not exact, or whose receiver accumulates.
     """
-
-    name = "feedback-cleared"
-
-    def holds(self, subject: Subject, example: Example, context: Context) -> None:
-        """Send the example once, then nothing."""
-        wrapper, d = subject.target, example.d
-        key = context.key(f"{self.name} {example.name}")
-        x = torch.from_numpy(example.x)
-        sender, receiver = wrapper.init(d), wrapper.init_receiver(d)
-        if any(tensor.numel() == d and tensor.is_floating_point() for tensor in receiver.values()):
-            raise NotApplicable("the receiver accumulates")
-        sender, message = wrapper.encode(sender, x, key=key)
-        receiver, y = wrapper.decode(receiver, message, d=d, key=key)
-        sent = y != 0
-        if not torch.equal(y[sent], x[sent]):
-            raise NotApplicable("its messages are not exact")
-        for t in range(1, SILENT + 1):
-            later = replace(key, step=key.step + t)
-            sender, message = wrapper.encode(sender, torch.zeros(d), key=later)
-            receiver, y = wrapper.decode(receiver, message, d=d, key=later)
-            if y[sent].any():
-                i = int(torch.nonzero(sent & (y != 0))[0])
-                raise Violation(f"coordinate {i} was sent exactly; message {t} after it sends {float(y[i]):.6g} more")
+    wrapper, d = subject.target, example.d
+    x = torch.from_numpy(example.x)
+    sender, receiver = wrapper.init(d), wrapper.init_receiver(d)
+    if any(tensor.numel() == d and tensor.is_floating_point() for tensor in receiver.values()):
+        raise NotApplicable("the receiver accumulates")
+    sender, message = wrapper.encode(sender, x, key=key)
+    receiver, y = wrapper.decode(receiver, message, d=d, key=key)
+    sent = y != 0
+    if not torch.equal(y[sent], x[sent]):
+        raise NotApplicable("its messages are not exact")
+    for t in range(1, SILENT + 1):
+        later = replace(key, step=key.step + t)
+        sender, message = wrapper.encode(sender, torch.zeros(d), key=later)
+        receiver, y = wrapper.decode(receiver, message, d=d, key=later)
+        if y[sent].any():
+            i = int(torch.nonzero(sent & (y != 0))[0])
+            raise Violation(f"coordinate {i} was sent exactly; message {t} after it sends {float(y[i]):.6g} more")
 
 
-class FeedbackPurity(FeedbackLaw):
+@law("feedback-purity", needs="feedback", vectors=_first_vectors)
+def feedback_purity(subject: Subject, example: Example, key: Key, context: Context) -> None:
     """encode and decode change neither state nor input, repeat exactly, and refuse NaN and another dimension."""
-
-    name = "feedback-purity"
-
-    def holds(self, subject: Subject, example: Example, context: Context) -> None:
-        """Do every step twice and compare the states with copies."""
-        wrapper, d = subject.target, example.d
-        sender, receiver = wrapper.init(d), wrapper.init_receiver(d)
-        for x, key in sequence(example, context, self.name):
-            before = stored(sender), stored(receiver), x.clone()
-            (first, message), (second, again) = (wrapper.encode(sender, x, key=key) for _ in range(2))
-            after, y = wrapper.decode(receiver, message, d=d, key=key)
-            _, z = wrapper.decode(receiver, message, d=d, key=key)
-            if not (_equal(before[0], sender) and _equal(before[1], receiver) and torch.equal(before[2], x)):
-                raise Violation("a state or the input was changed in place")
-            if not (_equal(first, second) and torch.equal(message.payload, again.payload) and torch.equal(y, z)):
-                raise Violation("the same state, vector and key give different results")
-            sender, receiver = first, after
-        for wrong, what in ((torch.full((d,), np.nan), "NaN"), (torch.ones(d + 1), "another dimension")):
-            try:
-                wrapper.encode(sender, wrong, key=context.key(self.name))
-            except ValueError:
-                continue
-            raise Violation(f"{what} was accepted; expected ValueError")
+    wrapper, d = subject.target, example.d
+    sender, receiver = wrapper.init(d), wrapper.init_receiver(d)
+    for x, key in sequence(example, context, "feedback-purity"):
+        before = stored(sender), stored(receiver), x.clone()
+        (first, message), (second, again) = (wrapper.encode(sender, x, key=key) for _ in range(2))
+        after, y = wrapper.decode(receiver, message, d=d, key=key)
+        _, z = wrapper.decode(receiver, message, d=d, key=key)
+        if not (_equal(before[0], sender) and _equal(before[1], receiver) and torch.equal(before[2], x)):
+            raise Violation("a state or the input was changed in place")
+        if not (_equal(first, second) and torch.equal(message.payload, again.payload) and torch.equal(y, z)):
+            raise Violation("the same state, vector and key give different results")
+        sender, receiver = first, after
+    for wrong, what in ((torch.full((d,), np.nan), "NaN"), (torch.ones(d + 1), "another dimension")):
+        try:
+            wrapper.encode(sender, wrong, key=context.key("feedback-purity"))
+        except ValueError:
+            continue
+        raise Violation(f"{what} was accepted; expected ValueError")
 
 
 def _equal(a: State, b: State) -> bool:
     return set(a) == set(b) and all(torch.equal(a[name], b[name]) for name in a)
+
+
+LAWS: tuple[Law, ...] = (feedback_in_step, feedback_mass, FeedbackSums(), feedback_cleared, feedback_purity)

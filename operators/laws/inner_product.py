@@ -23,7 +23,7 @@ from .betting.mean_bets import MeanBets
 from .betting.power import Power, bias_along_x, excess
 from .kit.examples import Example, drawn, structured
 from .kit.law import Violation, fresh_key
-from .kit.statistical import ClaimBets, Draws, Source, collect
+from .kit.statistical import ClaimBets, Draws, OnMeans, Source, collect
 from .kit.subject import to_numpy
 from .kit.verdict import Outcome, Report, Verdict
 
@@ -339,7 +339,7 @@ def _repeats(source: QuerySource, examples: list[Example]) -> str | None:
     return None
 
 
-class Bias(ClaimBets):
+class Bias(OnMeans):
     """Bets on the mean error at every vector: along x, where errors are proportional to <q, x>, and at every query.
 
     The errors of the m queries are taken as one vector of m coordinates, over the length of their cosines: a shrinking
@@ -348,31 +348,16 @@ class Bias(ClaimBets):
     """
 
     def __init__(self, banks: list[Bank], claimed: float, level: float, asked: float) -> None:
-        self.banks, self.level, self.asked = banks, level, asked
+        self.banks = banks
         self.lengths = [float(np.linalg.norm(b.cosines)) for b in banks]
         pairs = list(zip(banks, self.lengths, strict=True))
         moments = [len(b.names) * claimed / b.queries.shape[1] / length**2 for b, length in pairs]
-        self.mean = MeanBets([b.cosines / length for b, length in pairs], moments)
+        mean = MeanBets([b.cosines / length for b, length in pairs], moments)
+        super().__init__(mean, range(len(banks)), level, asked)
 
     def update(self, vector: int, draws: Draws) -> None:
         """Bet on a batch."""
         self.mean.update(vector, draws.errors / self.lengths[vector])
-
-    def rejected(self) -> bool:
-        """Return whether the capital has reached 1/level."""
-        return self.mean.ledger.rejects(self.level)
-
-    def enough(self) -> bool:
-        """Return whether the bias asked for would be found."""
-        return bias_along_x(self.mean, self.level) <= self.asked
-
-    def richest(self) -> int:
-        """Return the vector on which the most was won."""
-        return self.mean.ledger.richest()
-
-    def promising(self) -> int | None:
-        """Where that bias would show soonest."""
-        return self.mean.promising(self.asked)
 
     def finding(self) -> str:
         """Return what was claimed and what was seen."""

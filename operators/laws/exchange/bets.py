@@ -17,9 +17,9 @@ from bounds.claims import ConservedMean, UnbiasedMean
 from ..betting.budget import Budget, work_s
 from ..betting.eprocess import SLACK, DirectionBets, ExcessBets, SizeBets, inflated
 from ..betting.mean_bets import EXACT, MeanBets
-from ..betting.power import Power, bias_along_x, bias_in_any_direction, bias_of_a_coordinate, excess
+from ..betting.power import Power, excess
 from ..kit.law import raised
-from ..kit.statistical import ClaimBets, Draws
+from ..kit.statistical import ClaimBets, Draws, OnMeans, OnSizes
 from ..kit.verdict import Outcome, Verdict
 from .groups import Group
 
@@ -40,75 +40,47 @@ def claimed(group: Group, claim: UnbiasedMean) -> float:
     return float(sqrt(group.second_moment(claim)) + (sqrt(group.m) - 1) * SLACK) ** 2
 
 
-class MeanBias(ClaimBets):
+class MeanBias(OnMeans):
     """Bets that E y is not the mean: along it, at every coordinate, and along the mean error so far."""
 
     def __init__(self, groups: list[Group], moments: list[float], level: float, asked: float) -> None:
-        self.level, self.asked = level, asked
-        self.bets = MeanBets([g.direction for g in groups], moments, [g.has_mean for g in groups])
+        bets = MeanBets([g.direction for g in groups], moments, [g.has_mean for g in groups])
+        super().__init__(bets, range(len(groups)), level, asked)
 
     def update(self, vector: int, draws: Draws) -> None:
         """Bet on a batch."""
-        self.bets.update(vector, draws.errors)
-
-    def rejected(self) -> bool:
-        """Return whether the capital has reached 1/level."""
-        return self.bets.ledger.rejects(self.level)
-
-    def enough(self) -> bool:
-        """Return whether the bias asked for would be found."""
-        return bias_along_x(self.bets, self.level) <= self.asked
-
-    def richest(self) -> int:
-        """Return the group on which the most was won."""
-        return self.bets.ledger.richest()
-
-    def promising(self) -> int | None:
-        """Where that bias would show soonest."""
-        return self.bets.promising(self.asked)
+        self.mean.update(vector, draws.errors)
 
     def finding(self) -> str:
         """Return what was claimed and what was seen."""
-        moments = self.bets.moments[self.richest()]
+        moments = self.mean.moments[self.richest()]
         length = float(np.linalg.norm(moments.error)) / max(1, moments.n)
         return (
-            f"E y = xbar rejected at level {self.level:.1e}; the mean error so far is {self.bets.mean_error():+.3g} "
+            f"E y = xbar rejected at level {self.level:.1e}; the mean error so far is {self.mean.mean_error():+.3g} "
             f"|xbar| along xbar over all groups, {length:.3g} of the scale at this one"
         )
 
-    def power(self) -> Power:
-        """Return what would have been found."""
-        return Power(
-            along_x=bias_along_x(self.bets, self.level),
-            coordinate=bias_of_a_coordinate(self.bets, self.level),
-            any_direction=bias_in_any_direction(self.bets, self.level),
-        )
 
-
-class MeanErrors(ClaimBets):
+class MeanErrors(OnSizes):
     """Bets that the squared error is larger than claimed."""
 
     def __init__(self, groups: list[Group], moments: list[float], level: float) -> None:
-        self.groups, self.level = groups, level
-        self.sizes = SizeBets([inflated(s2) for s2 in moments], [g.d for g in groups])
+        self.groups = groups
+        super().__init__(self.of(moments), range(len(groups)), level)
+
+    def of(self, moments: list[float]) -> SizeBets:
+        """Return bets on squared errors with these second moments."""
+        return SizeBets([inflated(s2) for s2 in moments], [g.d for g in self.groups])
 
     def update(self, vector: int, draws: Draws) -> None:
         """Bet on a batch."""
         self.sizes.update(vector, (draws.errors**2).sum(axis=1))
-
-    def rejected(self) -> bool:
-        """Return whether the capital has reached 1/level."""
-        return self.sizes.ledger.rejects(self.level)
 
     def enough(self) -> bool:
         """Return whether an error larger by ``LEAST_EXCESS`` would be found, where the claim allows more than
         rounding.
         """
         return max(self.sizes.means) < EXACT or excess(self.sizes, self.level) <= LEAST_EXCESS
-
-    def richest(self) -> int:
-        """Return the group on which the most was won."""
-        return self.sizes.ledger.richest()
 
     def finding(self) -> str:
         """Return what was claimed and what was seen."""
@@ -125,10 +97,6 @@ class MeanErrors(ClaimBets):
         largest = max((self.sizes.ratio(j) for j in drawn), default=2.0)
         return "; not where vectors are independent: do the ranks draw the same numbers?" if largest < 1.2 else ""
 
-    def power(self) -> Power:
-        """Return what would have been found."""
-        return Power(excess=excess(self.sizes, self.level))
-
 
 class MeanShortfall(MeanErrors):
     """Bets that the squared error is smaller than a claim that is said to be an equality.
@@ -137,9 +105,13 @@ class MeanShortfall(MeanErrors):
     """
 
     def __init__(self, groups: list[Group], moments: list[float], ceiling: float, level: float) -> None:
+        self.ceiling = ceiling
         super().__init__(groups, moments, level)
+
+    def of(self, moments: list[float]) -> SizeBets:
+        """Return bets on squared errors below their ceilings."""
         means = [max(s2, SLACK**2) for s2 in moments]
-        self.sizes = SizeBets(means, [g.d for g in groups], [1.001 * max(1.0, ceiling) * s2 for s2 in means])
+        return SizeBets(means, [g.d for g in self.groups], [1.001 * max(1.0, self.ceiling) * s2 for s2 in means])
 
     def update(self, vector: int, draws: Draws) -> None:
         """Bet on a batch; rounding may make a small error smaller."""

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import partial
 from math import inf, isinf
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -139,10 +139,10 @@ class Law(ABC):
         Whether the law makes sense at any vector.
     """
 
-    name: ClassVar[str]
-    statistical: ClassVar[bool] = False
-    needs: ClassVar[str] = "claim"
-    shrinks: ClassVar[bool] = True
+    name: str
+    statistical: bool = False
+    needs: str = "claim"
+    shrinks: bool = True
 
     def judges(self, subject: Subject) -> bool:
         """Return whether the law is about this kind of thing: a compressor, a feedback wrapper or an aggregate."""
@@ -162,10 +162,7 @@ class Law(ABC):
 
     def examples(self, subject: Subject, context: Context) -> Iterator[Example]:
         """Return the vectors on which it is tried: structured and drawn ones at every size of the budget."""
-        rng = context.rng(self.name)
-        for d in context.budget.sizes:
-            yield from structured(d)
-            yield from drawn(d, context.budget.drawn, rng)
+        return usual(subject, context, self.name)
 
     @abstractmethod
     def holds(self, subject: Subject, example: Example, context: Context) -> None:
@@ -247,14 +244,61 @@ def second_moment(claim: object) -> float | None:
     return None
 
 
-class LawOfOneVector(Law):
-    """A law that is tried on one drawn vector of every size of the budget."""
+Vectors = Callable[[Subject, Context, str], Iterator[Example]]
+Holds = Callable[[Subject, Example, Key, Context], None]
+Unless = Callable[[Subject], str | None]
+
+
+def usual(subject: Subject, context: Context, name: str) -> Iterator[Example]:
+    """Return structured vectors and drawn ones at every size of the budget."""
+    rng = context.rng(name)
+    for d in context.budget.sizes:
+        yield from structured(d)
+        yield from drawn(d, context.budget.drawn, rng)
+
+
+def one_vector(subject: Subject, context: Context, name: str) -> Iterator[Example]:
+    """Return one drawn vector of every size of the budget."""
+    rng = context.rng(name)
+    for d in context.budget.sizes:
+        yield from drawn(d, 1, rng)
+
+
+class OfOneFunction(Law):
+    """A law that is one function of subject, example, a key of its own and the context (see ``law``)."""
+
+    def __init__(self, function: Holds, name: str, needs: str, shrinks: bool, vectors: Vectors, unless: Unless) -> None:
+        self.function, self.name, self.needs, self.shrinks = function, name, needs, shrinks
+        self.vectors, self.unless = vectors, unless
+
+    def applies(self, subject: Subject) -> str | None:
+        """Return why it does not apply, or None."""
+        return super().applies(subject) or self.unless(subject)
 
     def examples(self, subject: Subject, context: Context) -> Iterator[Example]:
-        """Return these vectors."""
-        rng = context.rng(self.name)
-        for d in context.budget.sizes:
-            yield from drawn(d, 1, rng)
+        """Return the vectors on which it is tried."""
+        return self.vectors(subject, context, self.name)
+
+    def holds(self, subject: Subject, example: Example, context: Context) -> None:
+        """Call the function."""
+        self.function(subject, example, context.key(f"{self.name} {example.name}"), context)
+
+
+def law(
+    name: str, *, needs: str = "claim", shrinks: bool = True, vectors: Vectors = usual, unless: Unless = lambda _: None
+) -> Callable[[Holds], Law]:
+    """Make a law of the function below, which raises Violation where it does not hold.
+
+    Parameters
+    ----------
+    name, needs, shrinks
+        As in ``Law``.
+    vectors : callable, optional
+        From subject, context and name to the vectors on which it is tried.
+    unless : callable, optional
+        Return why the law has nothing to say about a subject, or None.
+    """
+    return lambda function: OfOneFunction(function, name, needs, shrinks, vectors, unless)
 
 
 # -- Make a failing input simpler while it still fails ---------------------------------------------------------

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Protocol, runtime_checkable
@@ -19,7 +19,9 @@ from bounds.claims import Unbiased
 from ...key import Key
 from ...message import Message
 from ..betting.budget import Budget, work_s
-from ..betting.power import Power
+from ..betting.eprocess import Ledger, SizeBets
+from ..betting.mean_bets import MeanBets
+from ..betting.power import Power, bias_along_x, bias_in_any_direction, bias_of_a_coordinate, excess
 from .examples import Example, drawn, structured, witnesses
 from .law import Context, Law, NotApplicable, Violation, fresh_key, raised
 from .subject import Subject, to_numpy
@@ -176,6 +178,62 @@ class ClaimBets(Bets):
     def over(self) -> bool:
         """Return decided."""
         return self.rejected()
+
+
+class OnVectors(ClaimBets):
+    """Bets with one ledger, on those of the vectors of which something is claimed."""
+
+    def __init__(self, ledger: Ledger, vectors: Iterable[int], level: float) -> None:
+        self.ledger, self.vectors, self.level = ledger, list(vectors), level
+        self.number = {j: i for i, j in enumerate(self.vectors)}
+
+    def rejected(self) -> bool:
+        """Return whether the capital has reached 1/level."""
+        return self.ledger.rejects(self.level)
+
+    def growth(self, vector: int) -> float:
+        """Return the log-capital of the bets on one vector alone; -inf where there are none."""
+        return self.ledger.growth(self.number[vector]) if vector in self.number else -inf
+
+    def richest(self) -> int:
+        """Return the vector on which the most was won."""
+        return self.vectors[self.ledger.richest()]
+
+
+class OnMeans(OnVectors):
+    """Bets on a mean, until a bias of ``bias`` along the vectors would be found."""
+
+    def __init__(self, mean: MeanBets, vectors: Iterable[int], level: float, bias: float) -> None:
+        super().__init__(mean.ledger, vectors, level)
+        self.mean, self.bias = mean, bias
+
+    def enough(self) -> bool:
+        """Return whether the bias asked for would be found."""
+        return bias_along_x(self.mean, self.level) <= self.bias
+
+    def promising(self) -> int | None:
+        """Where that bias would show soonest."""
+        return self.vectors[self.mean.promising(self.bias)]
+
+    def power(self) -> Power:
+        """Return what would have been found."""
+        return Power(
+            along_x=bias_along_x(self.mean, self.level),
+            coordinate=bias_of_a_coordinate(self.mean, self.level),
+            any_direction=bias_in_any_direction(self.mean, self.level),
+        )
+
+
+class OnSizes(OnVectors):
+    """Bets on the mean of a nonnegative quantity."""
+
+    def __init__(self, sizes: SizeBets, vectors: Iterable[int], level: float) -> None:
+        super().__init__(sizes.ledger, vectors, level)
+        self.sizes = sizes
+
+    def power(self) -> Power:
+        """Return what would have been found."""
+        return Power(excess=excess(self.sizes, self.level))
 
 
 class StatisticalLaw(Law):

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from math import inf, isfinite
+from math import isfinite
 
 import numpy as np
 
 from bounds.claims import StrictlyContractive, Unbiased
 
 from ..betting.budget import Budget
-from ..betting.eprocess import Ledger, SizeBets, inflated
+from ..betting.eprocess import SizeBets, inflated
 from ..betting.mean_bets import MeanBets
-from ..betting.power import Power, bias_along_x, bias_in_any_direction, bias_of_a_coordinate, excess
+from ..betting.power import Power
 from ..kit.examples import REACHED, WITNESS, Example
 from ..kit.law import Context, Violation, second_moment
-from ..kit.statistical import ClaimBets, Draws, HasMean, MeanClaim, StatisticalLaw, Study, evidence_of, mean_claim
+from ..kit.statistical import (
+    ClaimBets,
+    Draws,
+    HasMean,
+    MeanClaim,
+    OnMeans,
+    OnSizes,
+    StatisticalLaw,
+    Study,
+    evidence_of,
+    mean_claim,
+)
 from ..kit.subject import Subject
 from ..kit.verdict import About, Outcome, Verdict
 
@@ -37,15 +48,14 @@ class Distortion(StatisticalLaw):
         return SquaredErrors(SizeBets(list(stated.values()), [examples[j].d for j in stated]), stated, level)
 
 
-class SquaredErrors(ClaimBets):
+class SquaredErrors(OnSizes):
     """Bets on ``|e|^2`` at the vectors in ``stated``, whose claimed constants it holds."""
 
     about = About.CONSTANT
 
     def __init__(self, sizes: SizeBets, stated: dict[int, float], level: float, factor: float = 1.0) -> None:
-        self.sizes, self.level, self.factor = sizes, level, factor
-        self.vectors = list(stated)
-        self.number = {j: i for i, j in enumerate(stated)}
+        super().__init__(sizes, stated, level)
+        self.factor = factor
 
     def update(self, vector: int, draws: Draws) -> None:
         """Bet on a batch where something is claimed."""
@@ -56,23 +66,6 @@ class SquaredErrors(ClaimBets):
         """Return what the bets are about."""
         return self.factor * (draws.errors**2).sum(axis=1)
 
-    @property
-    def ledger(self) -> Ledger:
-        """The capital of these bets."""
-        return self.sizes.ledger
-
-    def rejected(self) -> bool:
-        """Return whether the capital has reached 1/level."""
-        return self.ledger.rejects(self.level)
-
-    def growth(self, vector: int) -> float:
-        """Return the log-capital of the bets on one vector alone; -inf where there are none."""
-        return self.ledger.growth(self.number[vector]) if vector in self.number else -inf
-
-    def richest(self) -> int | None:
-        """Return the vector on which the most was won."""
-        return self.vectors[self.sizes.ledger.richest()]
-
     def finding(self) -> str:
         """Return what was claimed and what was seen."""
         vector = self.sizes.ledger.richest()
@@ -81,10 +74,6 @@ class SquaredErrors(ClaimBets):
             f"{self.sizes.counts.sum()} draws; the mean at this vector is {self.sizes.ratio(vector):.4g} of it, "
             f"over all vectors {self.sizes.overall_ratio():.4g}"
         )
-
-    def power(self) -> Power:
-        """Return what would have been found."""
-        return Power(excess=excess(self.sizes, self.level))
 
 
 # -- Law: no bet on the direction of the error wins (statistical, anytime-valid) -------------------------------
@@ -128,52 +117,25 @@ def _claims_a_mean(subject: Subject) -> bool:
     return any(isinstance(subject.claim(d), Unbiased) for d in (1, 2, 65))
 
 
-class _Mean(ClaimBets):
+class _Mean(OnMeans):
     """Bets on C(x) minus the claimed mean."""
 
     def __init__(
         self, examples: list[Example], claims: dict[int, MeanClaim], level: float, bias: float, about: About
     ) -> None:
-        self.level, self.bias, self.about = level, bias, about
-        self.number = {j: i for i, j in enumerate(claims)}
-        self.vectors = list(claims)
+        self.about = about
         wide = [examples[j].x.astype(np.float64) for j in claims]
         norms = [float(np.linalg.norm(x)) for x in wide]
         self.offsets = [(claim.mean - x) / n for claim, x, n in zip(claims.values(), wide, norms, strict=True)]
-        self.mean = MeanBets(
-            [x / n for x, n in zip(wide, norms, strict=True)], [claim.second_moment for claim in claims.values()]
-        )
+        directions = [x / n for x, n in zip(wide, norms, strict=True)]
+        mean = MeanBets(directions, [claim.second_moment for claim in claims.values()])
+        super().__init__(mean, claims, level, bias)
 
     def update(self, vector: int, draws: Draws) -> None:
         """Bet on a batch where something is claimed."""
         if vector in self.number:
             number = self.number[vector]
             self.mean.update(number, draws.errors - self.offsets[number])
-
-    @property
-    def ledger(self) -> Ledger:
-        """The capital of these bets."""
-        return self.mean.ledger
-
-    def rejected(self) -> bool:
-        """Return whether the capital has reached 1/level."""
-        return self.ledger.rejects(self.level)
-
-    def growth(self, vector: int) -> float:
-        """Return the log-capital of the bets on one vector alone; -inf where there are none."""
-        return self.ledger.growth(self.number[vector]) if vector in self.number else -inf
-
-    def enough(self) -> bool:
-        """Return whether the bias asked for would be found."""
-        return bias_along_x(self.mean, self.level) <= self.bias
-
-    def richest(self) -> int | None:
-        """Return the vector on which the most was won."""
-        return self.vectors[self.mean.ledger.richest()]
-
-    def promising(self) -> int | None:
-        """Where that bias would show soonest."""
-        return self.vectors[self.mean.promising(self.bias)]
 
     def finding(self) -> str:
         """Return what was claimed and what was seen."""
@@ -184,14 +146,6 @@ class _Mean(ClaimBets):
             f"E C(x) = x rejected, given E|C(x) - x|^2 <= {self.mean.s2[vector]:.6g} |x|^2, at level {self.level:.1e} "
             f"after {sum(m.n for m in self.mean.moments)} draws; the mean error so far is "
             f"{self.mean.mean_error():+.3g} |x| along x over all vectors, {length:.3g} |x| at this one"
-        )
-
-    def power(self) -> Power:
-        """Return what would have been found."""
-        return Power(
-            along_x=bias_along_x(self.mean, self.level),
-            coordinate=bias_of_a_coordinate(self.mean, self.level),
-            any_direction=bias_in_any_direction(self.mean, self.level),
         )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from bounds.claims import StrictlyContractive, Unbiased
 
+from ...key import Key
 from ..betting.budget import work_s
 from ..betting.eprocess import SLACK
 from ..kit.examples import (
@@ -27,7 +28,7 @@ from ..kit.examples import (
     structured,
     witnesses,
 )
-from ..kit.law import Context, Law, NotApplicable, Violation, second_moment
+from ..kit.law import Context, Law, NotApplicable, Violation, law, second_moment, usual
 from ..kit.subject import Subject
 from ..kit.verdict import About
 from ..replay import Controlled, Marginals, Moments, exclude_hidden, exclude_rare_dependence, marginals
@@ -37,42 +38,40 @@ PAIRS = 200  # vectors whose second coordinate sweeps its range
 LEAST = 100  # vectors, however long they take
 
 
-class SureContraction(Law):
+def _sure_contraction_vectors(subject: Subject, context: Context, name: str) -> Iterator[Example]:
+    """Return all the usual vectors, the ends of the claims' range, and vectors with a swept coordinate."""
+    vectors = chain(
+        usual(subject, context, name),
+        chain.from_iterable(at_the_ends(d) for d in context.budget.sizes),
+        pairs(PAIRS, context.rng("sure-contraction pairs")),
+    )
+    until = work_s() + context.budget.seconds
+    for number, vector in enumerate(vectors):
+        if number >= LEAST and work_s() > until:
+            return
+        yield vector
+
+
+def _sure_contraction_unless(subject: Subject) -> str | None:
+    """Return why it does not apply, or None: it needs a claim of strict contraction."""
+    if not any(isinstance(subject.claim(d), StrictlyContractive) for d in (1, 2, 65)):
+        return "strict contraction is not claimed"
+    return None
+
+
+@law("sure-contraction", vectors=_sure_contraction_vectors, unless=_sure_contraction_unless)
+def sure_contraction(subject: Subject, example: Example, key: Key, context: Context) -> None:
     """``|C(x) - x|^2 <= alpha |x|^2`` surely; with tight=True an equality for every x."""
-
-    name = "sure-contraction"
-
-    def applies(self, subject: Subject) -> str | None:
-        """Return why it does not apply, or None: it needs a claim of strict contraction."""
-        if not any(isinstance(subject.claim(d), StrictlyContractive) for d in (1, 2, 65)):
-            return "strict contraction is not claimed"
-        return super().applies(subject)
-
-    def examples(self, subject: Subject, context: Context) -> Iterator[Example]:
-        """Return all the usual vectors, the ends of the claims' range, and vectors with a swept coordinate."""
-        vectors = chain(
-            super().examples(subject, context),
-            chain.from_iterable(at_the_ends(d) for d in context.budget.sizes),
-            pairs(PAIRS, context.rng(f"{self.name} pairs")),
-        )
-        until = work_s() + context.budget.seconds
-        for number, vector in enumerate(vectors):
-            if number >= LEAST and work_s() > until:
-                return
-            yield vector
-
-    def holds(self, subject: Subject, example: Example, context: Context) -> None:
-        """Compare the error of a few draws with the claim."""
-        claim = subject.claim(example.d)
-        if not isinstance(claim, StrictlyContractive):
-            raise NotApplicable("strict contraction is not claimed at this d")
-        promised = float(np.sqrt(claim.alpha))
-        for draw in range(DRAWS):
-            error = relative_error(subject, example, context, f"{self.name} {draw}")
-            if not error <= promised + SLACK:
-                raise Violation(f"|C(x) - x|^2 = {error**2:.8g} |x|^2; claimed at most {claim.alpha:.8g} surely")
-            if claim.tight and error < promised - SLACK:
-                raise Violation(f"|C(x) - x|^2 = {error**2:.8g} |x|^2; claimed equal to {claim.alpha:.8g} for every x")
+    claim = subject.claim(example.d)
+    if not isinstance(claim, StrictlyContractive):
+        raise NotApplicable("strict contraction is not claimed at this d")
+    promised = float(np.sqrt(claim.alpha))
+    for draw in range(DRAWS):
+        error = relative_error(subject, example, context, f"sure-contraction {draw}")
+        if not error <= promised + SLACK:
+            raise Violation(f"|C(x) - x|^2 = {error**2:.8g} |x|^2; claimed at most {claim.alpha:.8g} surely")
+        if claim.tight and error < promised - SLACK:
+            raise Violation(f"|C(x) - x|^2 = {error**2:.8g} |x|^2; claimed equal to {claim.alpha:.8g} for every x")
 
 
 def relative_error(subject: Subject, example: Example, context: Context, label: str) -> float:

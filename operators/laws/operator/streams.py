@@ -18,7 +18,7 @@ from ..betting.budget import work_s
 from ..betting.eprocess import inflated
 from ..betting.swarm_bets import SwarmBets
 from ..kit.examples import Example, drawn
-from ..kit.law import SLOW_S, Context, Law, LawOfOneVector, NotApplicable, Violation, fresh_key, second_moment
+from ..kit.law import SLOW_S, Context, Law, NotApplicable, Violation, fresh_key, law, one_vector, second_moment
 from ..kit.subject import Subject, to_numpy
 from ..kit.verdict import About
 
@@ -26,77 +26,59 @@ SIZE = 65
 FIELDS = ("seed", "step", "rank", "layer")
 
 
-class Determinism(Law):
+@law("determinism", needs="key")
+def determinism(subject: Subject, example: Example, key: Key, context: Context) -> None:
     """encode and decode are pure functions."""
-
-    name = "determinism"
-    needs = "key"
-
-    def holds(self, subject: Subject, example: Example, context: Context) -> None:
-        """Do everything twice."""
-        key = context.key(f"{self.name} {example.name}")
-        first, second = (subject.encode(example.x, key) for _ in range(2))
-        if subject.has_messages and not _equal(first, second):
-            raise Violation("two encodings of the same vector with the same key differ")
-        a, b = (to_numpy(subject.decode(m, example.d, key)) for m in (first, second))
-        again = to_numpy(subject.decode(first, example.d, key))
-        if not (np.array_equal(a, b) and np.array_equal(a, again)):
-            raise Violation("the same vector and key decode to different vectors")
+    first, second = (subject.encode(example.x, key) for _ in range(2))
+    if subject.has_messages and not _equal(first, second):
+        raise Violation("two encodings of the same vector with the same key differ")
+    a, b = (to_numpy(subject.decode(m, example.d, key)) for m in (first, second))
+    again = to_numpy(subject.decode(first, example.d, key))
+    if not (np.array_equal(a, b) and np.array_equal(a, again)):
+        raise Violation("the same vector and key decode to different vectors")
 
 
 def _equal(a: object, b: object) -> bool:
     return a.bits == b.bits and bool((a.payload == b.payload).all())  # type: ignore[attr-defined]
 
 
-class PrivateRandomness(Law):
+@law("private-randomness", needs="operator")
+def private_randomness(subject: Subject, example: Example, key: Key, context: Context) -> None:
     """private: decode gives the same for any key and for none; none: so does encode; shared: decode demands it."""
-
-    name = "private-randomness"
-    needs = "operator"
-
-    def holds(self, subject: Subject, example: Example, context: Context) -> None:
-        """Decode with the right key, another one and none."""
-        key = context.key(f"{self.name} {example.name}")
-        other = Key(key.seed + 1, step=key.step, rank=5)
-        message = subject.encode(example.x, key)
-        expected = to_numpy(subject.decode(message, example.d, key))
-        if subject.randomness == "shared":
-            try:
-                subject.decode(message, example.d, None)
-            except ValueError:
-                return
-            raise Violation("randomness is shared but decode without a key raises no ValueError")
-        for given in (other, None):
-            if not np.array_equal(to_numpy(subject.decode(message, example.d, given)), expected):
-                raise Violation(f"randomness is {subject.randomness} but decode depends on the key")
-        if subject.randomness == "none":
-            again = subject.decode(subject.encode(example.x, other), example.d, other)
-            if not np.array_equal(to_numpy(again), expected):
-                raise Violation("randomness is none but the outcome depends on the key")
-
-
-class RandomState(LawOfOneVector):
-    """Python's, numpy's and torch's generators are untouched, and the outcome does not depend on them."""
-
-    name = "random-state"
-    needs = "key"
-
-    def holds(self, subject: Subject, example: Example, context: Context) -> None:
-        """Run between two snapshots, under two different global states; the caller's state is restored."""
-        key = context.key(f"{self.name} {example.name}")
-        saved = snapshot()
+    other = Key(key.seed + 1, step=key.step, rank=5)
+    message = subject.encode(example.x, key)
+    expected = to_numpy(subject.decode(message, example.d, key))
+    if subject.randomness == "shared":
         try:
-            outputs = []
-            for seed in (1, 2):
-                seed_all(seed)
-                before = snapshot()
-                outputs.append(to_numpy(subject.decode(subject.encode(example.x, key), example.d, key)))
-                if not same(before, snapshot()):
-                    raise Violation("a global random state was changed")
-            if not np.array_equal(outputs[0], outputs[1]):
-                raise Violation("the outcome depends on a global random state")
-        finally:
-            restore(saved)
+            subject.decode(message, example.d, None)
+        except ValueError:
+            return
+        raise Violation("randomness is shared but decode without a key raises no ValueError")
+    for given in (other, None):
+        if not np.array_equal(to_numpy(subject.decode(message, example.d, given)), expected):
+            raise Violation(f"randomness is {subject.randomness} but decode depends on the key")
+    if subject.randomness == "none":
+        again = subject.decode(subject.encode(example.x, other), example.d, other)
+        if not np.array_equal(to_numpy(again), expected):
+            raise Violation("randomness is none but the outcome depends on the key")
+
+
+@law("random-state", needs="key", vectors=one_vector)
+def random_state(subject: Subject, example: Example, key: Key, context: Context) -> None:
+    """Python's, numpy's and torch's generators are untouched, and the outcome does not depend on them."""
+    saved = snapshot()
+    try:
+        outputs = []
+        for seed in (1, 2):
+            seed_all(seed)
+            before = snapshot()
+            outputs.append(to_numpy(subject.decode(subject.encode(example.x, key), example.d, key)))
+            if not same(before, snapshot()):
+                raise Violation("a global random state was changed")
+        if not np.array_equal(outputs[0], outputs[1]):
+            raise Violation("the outcome depends on a global random state")
+    finally:
+        restore(saved)
 
 
 # -- keys that lead to the same outcome ---------------------------------------------------------------------------
