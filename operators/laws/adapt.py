@@ -8,7 +8,7 @@ import torch
 
 from ..functions.forms.choice import Library, form_of
 from .kit.examples import Domain
-from .kit.subject import Array, ClaimSource, Subject
+from .kit.subject import Array, ClaimSource, Subject, claim_spelled
 
 RANGES = {torch.float16: (2.0**-8, 2.0**8), torch.bfloat16: (2.0**-60, 2.0**60)}
 
@@ -62,17 +62,15 @@ def adapt(
         raise ValueError(f'library must be "torch", "numpy" or "jax"; got {library!r}')
     if library != "torch" and dtype == torch.bfloat16:
         raise ValueError(f'bfloat16 needs library="torch"; got {library!r}')
-    arguments = [_name(target)]
-    if claim is not None:
-        arguments.append(f"claim={getattr(claim, '__name__', repr(claim)) if callable(claim) else repr(claim)}")
-    if library != "torch":
-        arguments.append(f'library="{library}"')
-    if dtype != torch.float32:
-        arguments.append(f"dtype={dtype}")
-    if domain is not None:
-        arguments.append(f"domain={domain!r}")
-    if state is not None:
-        arguments.append(f"state={'state' if ' at 0x' in repr(state) else repr(state)}")
+    spelled = "state" if " at 0x" in repr(state) else repr(state)
+    given = {
+        "claim": "" if claim is None else claim_spelled(claim),
+        "library": "" if library == "torch" else f'"{library}"',
+        "dtype": "" if dtype == torch.float32 else str(dtype),
+        "domain": "" if domain is None else repr(domain),
+        "state": "" if state is None else spelled,
+    }
+    arguments = [_name(target), *(f"{name}={value}" for name, value in given.items() if value)]
     if domain is None:
         smallest, largest = RANGES.get(dtype, (Domain.smallest, Domain.largest))
         domain = Domain(smallest, largest, dtype=dtype)

@@ -17,7 +17,7 @@ from ..key import Key
 from ..message import CorruptMessage, Message
 from .betting.eprocess import SLACK, DirectionBets, ExcessBets, inflated
 from .kit.examples import Example, drawn, structured
-from .kit.law import Context, Law, NotApplicable, Violation, fresh_key, law, second_moment
+from .kit.law import Context, Law, NotApplicable, Violation, claimed_moment, fail_if, fresh_key, law, second_moment
 from .kit.subject import Subject, to_numpy
 from .kit.verdict import About
 from .operator.codec import from_bits
@@ -117,8 +117,7 @@ class AggregateClaim(Law):
                 )
             if bias is not None:
                 bias.update(errors)
-                if bias.wealth.rejects(level):
-                    raise Violation(f"the merge of {n} workers is a biased estimate of their mean")
+                fail_if(bias.wealth.rejects(level), f"the merge of {n} workers is a biased estimate of their mean")
 
 
 def _directions(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -244,8 +243,7 @@ def aggregate_corruption(subject: Subject, example: Example, key: Key, context: 
             merged = target.merge(messages, d=d, keys=keys)
         except CorruptMessage:
             continue
-        if must_raise:
-            raise Violation("a truncated message was merged; expected CorruptMessage")
+        fail_if(must_raise, "a truncated message was merged; expected CorruptMessage")
         if not np.isfinite(target.downlink.decode(merged, d=d, key=server_key(keys)).numpy()).all():
             raise Violation("a flipped bit made the result non-finite")
 
@@ -298,9 +296,7 @@ class HookMean(Law):
     def _bet(self, subject: Subject, vectors: np.ndarray, context: Context) -> None:
         m, d = vectors.shape
         claim = subject.claim(d)
-        s2 = second_moment(claim)
-        if s2 is None:
-            raise NotApplicable("nothing is claimed")
+        s2 = claimed_moment(subject, d)
         wide = vectors.astype(np.float64)
         mean, scale = wide.mean(axis=0), sqrt(float((wide**2).sum(axis=1).mean()))
         allowed = (sqrt(s2) * (1 if isinstance(claim, Unbiased) else ROUNDED) + m * (SLACK + subject.rounding)) ** 2
@@ -322,8 +318,7 @@ class HookMean(Law):
             if any(not np.array_equal(ranks[0], y) for ranks in results for y in ranks):
                 raise Violation(f"the {m} ranks of a group end with different vectors")
             errors = (np.stack([ranks[0] for ranks in results]) - mean) / scale
-            if not np.isfinite(errors).all():
-                raise Violation(f"the result of {m} ranks is not finite")
+            fail_if(not np.isfinite(errors).all(), f"the result of {m} ranks is not finite")
             excess.update((errors**2).sum(axis=1))
             if excess.wealth.rejects(level):
                 raise Violation(f"the error of the mean of {m} ranks is larger than claimed: is the sum divided by m?")

@@ -14,7 +14,8 @@ from ..functions.own import Own
 from . import aggregate_laws, feedback_laws
 from .betting.budget import Budget, spelled, work_s
 from .betting.eprocess import ExcessBets, inflated
-from .kit.law import Context, Law, fresh_key, second_moment
+from .kit.examples import Example
+from .kit.law import Context, Law, NotApplicable, claimed_moment, fresh_key
 from .kit.statistical import LONG
 from .kit.subject import Array, ClaimSource, OutOfTime, Subject, Target, claim_spelled
 from .kit.verdict import About, Outcome, Report, Verdict
@@ -169,21 +170,19 @@ def _without_the_mean(verdict: Verdict, subject: Subject, context: Context) -> V
         return verdict
     level, rng = context.level(1), context.rng(f"{verdict.law} constant")
     subject.deadline = work_s() + context.budget.seconds
-    for name, x in ((verdict.example, verdict.x), (f"flat, d = {LONG}", np.ones(LONG, np.float32))):
-        fitted = subject.domain.fit(x)
-        s2 = None if fitted is None else second_moment(subject.claim(fitted.size))
-        if fitted is None or s2 is None:
-            continue
-        bets = ExcessBets(inflated(s2))
-        for n in range(1, CONFIRMING + 1):
-            try:
-                y = subject.draw(fitted, fresh_key(rng))
-            except OutOfTime:
-                return verdict
-            bets.update(np.array([compared(fitted, y)[0]]))
-            if bets.wealth.rejects(level):
-                text = f"E|C(x) - x|^2 <= {s2:.6g} |x|^2 rejected at level {level:.1e} after {n} draws at one vector"
-                return replace(verdict, text=text, example=name, x=fitted, about=About.CONSTANT)
+    flat = Example(f"flat, d = {LONG}", np.ones(LONG, np.float32))
+    try:
+        for example in subject.domain.of([Example(verdict.example, verdict.x), flat]):
+            s2 = claimed_moment(subject, example.d)
+            bets = ExcessBets(inflated(s2))
+            for n in range(1, CONFIRMING + 1):
+                y = subject.draw(example.x, fresh_key(rng))
+                bets.update(np.array([compared(example.x, y)[0]]))
+                if bets.wealth.rejects(level):
+                    text = f"E|C(x) - x|^2 <= {s2:.6g} |x|^2 rejected at level {level:.1e} after {n} draws here"
+                    return replace(verdict, text=text, example=example.name, x=example.x, about=About.CONSTANT)
+    except (OutOfTime, NotApplicable):
+        pass
     return verdict
 
 

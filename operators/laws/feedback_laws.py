@@ -15,7 +15,7 @@ from bounds.claims import StrictlyContractive, Unbiased
 from ..feedback.feedback import State
 from ..key import Key
 from .kit.examples import Example, drawn
-from .kit.law import Context, Law, NotApplicable, Violation, law, second_moment
+from .kit.law import Context, Law, NotApplicable, Violation, fail_if, law, second_moment
 from .kit.subject import Subject
 
 SHORT, LONG = 8, 300  # messages of a sequence
@@ -79,8 +79,7 @@ def feedback_in_step(subject: Subject, example: Example, key: Key, context: Cont
             left, again = wrapper.encode(restored[0], x, key=key)
             right, z = wrapper.decode(restored[1], again, d=d, key=key)
             restored = left, right
-            if not torch.equal(y, z):
-                raise Violation(f"message {t} from restored states differs from the original")
+            fail_if(not torch.equal(y, z), f"message {t} from restored states differs from the original")
 
 
 @law("feedback-mass", needs="feedback", vectors=_first_vectors)

@@ -22,7 +22,7 @@ from .betting.eprocess import STAKES, Ledger, SizeBets, inflated, log_growth
 from .betting.mean_bets import MeanBets
 from .betting.power import Power, bias_along_x, excess
 from .kit.examples import Example, drawn, structured
-from .kit.law import Violation, fresh_key
+from .kit.law import Violation, fail_if, fresh_key
 from .kit.statistical import ClaimBets, Draws, OnMeans, Source, collect
 from .kit.subject import to_numpy
 from .kit.verdict import Outcome, Report, Verdict
@@ -83,8 +83,7 @@ class Quantiser:
         else:
             y = quantiser(x, key=fresh_key(rng)) if isinstance(quantiser, Operator) else quantiser(self._given(x))
             decoded = to_numpy(y)
-            if decoded.shape != x.shape:
-                raise Violation(f"decoded x has the shape {decoded.shape}; x has {x.shape}")
+            fail_if(decoded.shape != x.shape, f"decoded x has the shape {decoded.shape}; x has {x.shape}")
             values = queries.astype(np.float64) @ decoded
         if not np.isfinite(values).all():
             first = int(np.flatnonzero(~np.isfinite(values))[0])
@@ -315,7 +314,7 @@ def _verdict(law: str, bets: Bias | QueryErrors, examples: list[Example], made: 
     power = bets.power()
     text = f"{made} draws; {bets.remark()}{power}"
     if isinstance(bets, Bias) and not bets.enough():
-        return Verdict(law, Outcome.INCONCLUSIVE, f"{text}; asked for: {bets.asked:g} |x| along x", power=power)
+        return Verdict(law, Outcome.INCONCLUSIVE, f"{text}; asked for: {bets.bias:g} |x| along x", power=power)
     return Verdict(law, Outcome.PASS, text, power=power)
 
 
@@ -323,8 +322,7 @@ def _zero(source: QuerySource, example: Example) -> None:
     """Nothing is left of the zero vector."""
     queries = source.banks[example.name].queries
     values = source.quantiser.estimates(np.zeros_like(example.x), queries, source.rng)
-    if np.abs(values).max() > _ROUNDING:
-        raise Violation(f"an estimate of <q, 0> is {values[np.abs(values).argmax()]:.4g}")
+    fail_if(np.abs(values).max() > _ROUNDING, f"an estimate of <q, 0> is {values[np.abs(values).argmax()]:.4g}")
 
 
 def _repeats(source: QuerySource, examples: list[Example]) -> str | None:

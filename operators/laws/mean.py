@@ -19,7 +19,7 @@ from .betting.budget import Budget, spelled, work_s
 from .exchange.bets import MeanBias, MeanErrors, MeanShortfall, StepErrors, claimed, conserved
 from .exchange.edges import judged_exactly, lengths
 from .exchange.groups import Group, MeanFunction, MeanSource, groups, sizes_for
-from .kit.law import Violation, raised
+from .kit.law import raised
 from .kit.statistical import ClaimBets, collect
 from .kit.subject import claim_spelled
 from .kit.verdict import Outcome, Report, Verdict
@@ -163,8 +163,7 @@ def _without_memory(
         budget = _hurried(budget, subject, tried[-1])
         draws = collect(MeanSource(subject), list(judged), list(bets.values()), budget)
     except Exception as error:  # whatever the subject raises is a finding
-        text = str(error) if isinstance(error, Violation) else raised(error)
-        return [*verdicts, Verdict("error", Outcome.FAIL, text)]
+        return [*verdicts, Verdict("error", Outcome.FAIL, raised(error))]
     if tight and ceiling is None:
         verdicts.append(Verdict("constant-reached", Outcome.INCONCLUSIVE, NO_CEILING))
     refuted = {law for law, b in bets.items() if b.rejected()}

@@ -15,7 +15,7 @@ from .betting.budget import work_s
 from .kit.law import Inconclusive, NotApplicable
 from .kit.subject import OutOfTime, Subject, to_numpy
 from .randomness.draws import Uninterceptable
-from .randomness.intercept import Facts, intercepted
+from .randomness.intercept import intercepted
 
 WORD = 1 << 32
 PAIRS = ((0, WORD - 1), (1 << 30, 5 << 29))
@@ -164,10 +164,10 @@ class Controlled:
         if not self.intercepted:
             with words_from(tape):  # type: ignore[arg-type]  # None is for pinned streams only
                 return self.subject.draw(self.x, key)
-        facts = Facts()
         try:
-            with intercepted(tape, self.subject.draws.generators) as facts:
+            with intercepted(tape, self.subject.draws.generators) as of_torch:
                 output = self.subject.raw(self.x, key)
+            self.resolution = max(self.resolution, of_torch.resolution)
             return to_numpy(output).reshape(self.x.shape)
         except (LayoutChanged, NotApplicable, OutOfTime):
             raise
@@ -175,8 +175,6 @@ class Controlled:
             raise NotApplicable(str(reason)) from None
         except Exception as error:  # it runs when left alone: constant_roots has tried
             raise NotApplicable(f"it cannot be replayed: {type(error).__name__}: {error}") from None
-        finally:
-            self.resolution = max(self.resolution, facts.resolution)
 
 
 def separate(controlled: Controlled) -> np.ndarray:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import log
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -26,12 +26,25 @@ _TILT_SHARES = (1.0, 0.3, 0.1)  # lambda over its largest value
 _EXCESS_STAKES = (0.9, 0.5, 0.1, 0.02, 0.004)
 
 
-class Wealth:
+class Peak:
+    """The largest logarithm of a capital so far, which is started at 1."""
+
+    peak = 0.0
+
+    def reached(self, logs: Any) -> None:
+        """Note the logarithm of the capital, or of several shares of it, shape (n,)."""
+        self.peak = max(self.peak, float(np.logaddexp.reduce(logs)))
+
+    def rejects(self, level: float) -> bool:
+        """Return whether the capital has ever reached 1/level."""
+        return self.peak >= -log(level)
+
+
+class Wealth(Peak):
     """The mean capital of several bets, started at 1."""
 
     def __init__(self, bets: int) -> None:
         self.logs = np.zeros(bets)
-        self.peak = 0.0  # largest log of the mean capital so far
 
     def multiply(self, factors: np.ndarray) -> None:
         """Pay out a batch of draws: factors >= 0, shape (n, bets)."""
@@ -42,11 +55,7 @@ class Wealth:
         lift = np.where(np.isfinite(top), top, 0.0)
         with np.errstate(divide="ignore"):
             mean = lift + np.log(np.exp(paths - lift[:, None]).mean(axis=1))
-        self.peak = max(self.peak, float(mean.max()))
-
-    def rejects(self, level: float) -> bool:
-        """Return whether the capital has ever reached 1/level."""
-        return self.peak >= -log(level)
+        self.reached([mean.max()])
 
 
 class DirectionBets:
@@ -112,7 +121,7 @@ TOGETHER = 0.5  # share of the capital that is bet on all vectors at once; the r
 LEAST_FACTOR = 1e-300
 
 
-class Ledger:
+class Ledger(Peak):
     """Logarithms of what every bet has grown to; each group of bets starts with its share of the capital.
 
     Parameters
@@ -128,7 +137,6 @@ class Ledger:
         share = (1 - TOGETHER) / max(1, len(own))
         self.own = [[np.full(n, log(share / len(groups) / n)) for n in groups] for groups in own]
         self._totals = [_log_sum(groups) for groups in self.own]
-        self.peak = 0.0
 
     def pay_own(self, vector: int, group: int, growth: np.ndarray) -> None:
         """Add the log-growth of a batch to the bets of one vector's group: shape (bets,)."""
@@ -141,11 +149,7 @@ class Ledger:
     def close(self, vector: int) -> None:
         """End a batch of one vector: take the whole capital down."""
         self._totals[vector] = _log_sum(self.own[vector])
-        self.peak = max(self.peak, float(np.logaddexp.reduce([_log_sum(self.together), *self._totals])))
-
-    def rejects(self, level: float) -> bool:
-        """Return whether the capital has ever reached 1/level."""
-        return self.peak >= -log(level)
+        self.reached([_log_sum(self.together), *self._totals])
 
     def richest(self) -> int:
         """Return the vector on which the most has been won."""

@@ -13,7 +13,7 @@ from math import log, sqrt
 
 import numpy as np
 
-from .eprocess import SLACK, STAKES, largest_lambda, stakes
+from .eprocess import SLACK, STAKES, Peak, largest_lambda, stakes
 from .mean_bets import SUPPOSED
 
 POOLED = 0.25  # share of the capital that is bet on all draws alike
@@ -60,7 +60,7 @@ class Seen:
         return s2**1.5 * (self.cross - self.along * self.square / max(1, self.n)) / (self.n + _PRIOR)
 
 
-class Capital:
+class Capital(Peak):
     """Logarithms of the capital of one family of bets, in all and for each label.
 
     Parameters
@@ -78,7 +78,6 @@ class Capital:
             label: np.full(bets, log(share / len(family) / bets)) for family in families for label in family
         }
         self.starts = {label: float(np.logaddexp.reduce(logs)) for label, logs in self.by_label.items()}
-        self.peak = 0.0
 
     def pay(self, labels: list[str], factors: np.ndarray) -> None:
         """Pay one draw: factors >= 0, shape (bets,)."""
@@ -86,11 +85,7 @@ class Capital:
         self.pooled = self.pooled + growth
         for label in labels:
             self.by_label[label] = self.by_label[label] + growth
-        self.peak = max(self.peak, float(np.logaddexp.reduce(np.concatenate([self.pooled, *self.by_label.values()]))))
-
-    def rejects(self, level: float) -> bool:
-        """Return whether the capital has ever reached 1/level."""
-        return self.peak >= -log(level)
+        self.reached(np.concatenate([self.pooled, *self.by_label.values()]))
 
     def gains(self) -> dict[str, float]:
         """Return the growth of the logarithm of each label's capital."""

@@ -17,7 +17,7 @@ from ...functions.forms.form import name_of
 from ...key import Key
 from ..adapt import Library
 from ..kit.examples import Example
-from ..kit.law import Violation
+from ..kit.law import Violation, fail_if
 from ..kit.statistical import Draws, Source
 
 HUGE, TINY = 1000.0, 2.0**-10
@@ -242,8 +242,7 @@ class MeanFunction:
 def _alike(output: Any) -> bool:
     """Return whether the results have one shape; raise where they have not."""
     shapes = {tuple(_array(r).shape) for r in output}
-    if len(shapes) > 1:
-        raise Violation(f"the ranks' results have different shapes: {sorted(shapes)}")
+    fail_if(len(shapes) > 1, f"the ranks' results have different shapes: {sorted(shapes)}")
     return bool(shapes)
 
 

@@ -41,6 +41,12 @@ class Violation(AssertionError):  # noqa: N818  it is the finding, not an error 
         self.about = about
 
 
+def fail_if(broken: object, text: str) -> None:
+    """Raise Violation if something is true that must not be."""
+    if broken:
+        raise Violation(text)
+
+
 class NotApplicable(Exception):  # noqa: N818
     """The law has nothing to say at this example, so that no judgement is owed; the message says why."""
 
@@ -184,12 +190,6 @@ class Law(ABC):
                 return verdict
             decided += verdict.outcome is Outcome.PASS
             unsaid = verdict.text or unsaid
-        try:
-            remark = self.remark(subject, context)
-        except Exception as error:  # as in judge
-            return Verdict(self.name, Outcome.FAIL, raised(error))
-        if remark:
-            return Verdict(self.name, Outcome.NOTE, remark)
         if not decided:
             return Verdict(self.name, Outcome.NOT_APPLICABLE, unsaid or "there is no vector to try it on")
         return Verdict(self.name, Outcome.PASS)
@@ -203,18 +203,12 @@ class Law(ABC):
         judge = partial(self.judge, subject, context=context)
         return shrink(judge, subject, example, verdict, seconds=seconds, attempts=attempts)
 
-    def remark(self, subject: Subject, context: Context) -> str:
-        """Return something worth knowing about a subject that passed; empty for most laws."""
-        return ""
-
     def judge(self, subject: Subject, example: Example, context: Context) -> Verdict:
         """Return PASS, FAIL, INCONCLUSIVE or NOT_APPLICABLE at one example, with the reason; a subject that raises
         fails.
         """
         try:
             self.holds(subject, example, context)
-        except Violation as found:
-            return self.failed(str(found), example, found.about)
         except Inconclusive as reason:
             return Verdict(self.name, Outcome.INCONCLUSIVE, str(reason))
         except OutOfTime:
@@ -222,17 +216,28 @@ class Law(ABC):
         except NotApplicable as reason:
             return Verdict(self.name, Outcome.NOT_APPLICABLE, str(reason))
         except Exception as error:  # whatever the subject raises is a finding
-            return self.failed(raised(error), example)
+            return self.failed(error, example)
         return Verdict(self.name, Outcome.PASS)
 
-    def failed(self, text: str, example: Example, about: About = About.OTHER) -> Verdict:
-        """Return FAIL at a vector."""
-        return Verdict(self.name, Outcome.FAIL, text, example.name, example.x, about=about)
+    def failed(self, error: Exception, example: Example) -> Verdict:
+        """Return FAIL at a vector, by a violation or by what the subject raised there."""
+        about = getattr(error, "about", About.OTHER)
+        return Verdict(self.name, Outcome.FAIL, raised(error), example.name, example.x, about=about)
 
 
 def raised(error: Exception) -> str:
-    """Return what a subject raised: the kind and the first line of the message, which may go on with a traceback."""
+    """Return a violation, or what a subject raised: the kind and the first line of a message, before a traceback."""
+    if isinstance(error, Violation):
+        return str(error)
     return f"raised {type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
+
+
+def claimed_moment(subject: Subject, d: int) -> float:
+    """Return the claimed bound of the squared error; raise NotApplicable where there is none."""
+    s2 = second_moment(subject.claim(d))
+    if s2 is None:
+        raise NotApplicable("nothing is claimed")
+    return s2
 
 
 def second_moment(claim: object) -> float | None:

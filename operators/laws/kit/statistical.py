@@ -6,7 +6,7 @@ Which vector is drawn at next depends on what has been seen and on nothing later
 from __future__ import annotations
 
 import zlib
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import inf
@@ -23,7 +23,7 @@ from ..betting.eprocess import Ledger, SizeBets
 from ..betting.mean_bets import MeanBets
 from ..betting.power import Power, bias_along_x, bias_in_any_direction, bias_of_a_coordinate, excess
 from .examples import Example, drawn, structured, witnesses
-from .law import Context, Law, NotApplicable, Violation, fresh_key, raised
+from .law import Context, Law, NotApplicable, Violation, fail_if, fresh_key, raised
 from .subject import Subject, to_numpy
 from .verdict import About, Outcome, Verdict
 
@@ -40,23 +40,51 @@ class Draws:
     bits: np.ndarray
 
 
-class Bets(Protocol):
-    """One law's bets on the draws at all vectors."""
+class ClaimBets(ABC):
+    """One law's bets on the draws at all vectors of a check."""
 
+    level: float
+    about: About = About.OTHER  # what a rejection refutes
+
+    @abstractmethod
     def update(self, vector: int, draws: Draws) -> None:
         """Bet on a batch that is drawn at one vector; ignored where the law says nothing."""
 
-    def over(self) -> bool:
-        """Return whether no further draw can matter."""
+    @abstractmethod
+    def rejected(self) -> bool:
+        """Return whether the claim is refuted at the level."""
 
-    def enough(self) -> bool:
-        """Return whether the power that was asked for is reached."""
+    @abstractmethod
+    def finding(self) -> str:
+        """Return what refutes it, in one sentence."""
 
+    @abstractmethod
+    def power(self) -> Power:
+        """Return what would have been found."""
+
+    @abstractmethod
     def richest(self) -> int | None:
         """Return the vector with the most evidence against the claim."""
 
+    def violation(self) -> Violation:
+        """Return what refutes it."""
+        return Violation(self.finding(), self.about)
+
+    def growth(self, vector: int) -> float:
+        """Return the log-capital of the bets on one vector alone; -inf where there are none."""
+        return -inf
+
+    def enough(self) -> bool:
+        """Return whether the power that was asked for is reached; only the law of the mean asks for one."""
+        return True
+
     def promising(self) -> int | None:
-        """Return the vector where a fault would be found with the fewest draws."""
+        """Return the vector where a fault would be found with the fewest draws, if one is preferred."""
+        return None
+
+    def over(self) -> bool:
+        """Return whether no further draw can matter."""
+        return self.rejected()
 
 
 class Source:
@@ -85,14 +113,13 @@ class Source:
                 bits[i] = message.bits if isinstance(message, Message) else 0
             else:
                 output = self.subject.draw(example.x, key)
-            if not np.isfinite(output).all():
-                raise Violation(f"an output is not finite, one of {i + 1} drawn at {example.name}")
+            fail_if(not np.isfinite(output).all(), f"an output is not finite, one of {i + 1} drawn at {example.name}")
             errors[i] = (output - wide) / norm
         errors[independent:], bits[independent:] = errors[0], bits[0]
         return Draws(errors, bits)
 
 
-def collect(source: Source, examples: list[Example], bets: list[Bets], budget: Budget) -> int:
+def collect(source: Source, examples: list[Example], bets: list[ClaimBets], budget: Budget) -> int:
     """Draw until every law is decided or the budget is spent; the number of draws made.
 
     When one law is decided, the others get as many draws again.  The first ``budget.least_draws`` are
@@ -121,7 +148,7 @@ def collect(source: Source, examples: list[Example], bets: list[Bets], budget: B
     return drawn
 
 
-def _order(n: int, bets: list[Bets], usual: int) -> Iterator[int]:
+def _order(n: int, bets: list[ClaimBets], usual: int) -> Iterator[int]:
     """Return every vector once; then in turn where a fault would show soonest, the next one, and where most is won.
 
     Beyond the usual draws only the power is missing, and the next one is left out.
@@ -143,41 +170,6 @@ def _order(n: int, bets: list[Bets], usual: int) -> Iterator[int]:
 _STRUCTURED = ("flat", "one-hot, last", "pair (1, 1/2", "pair (1, -1", "one large", "two scales", "alternating")
 SHRINKING_DRAWS = 2000
 LONG = 1000  # coordinates of two more vectors: where a tight claim's error hardly varies, a few draws show its mean
-
-
-class ClaimBets(Bets):
-    """The bets of one statistical law in one check."""
-
-    level: float
-    about: About = About.OTHER  # what a rejection refutes
-
-    @abstractmethod
-    def rejected(self) -> bool:
-        """Return whether the claim is refuted at the level."""
-
-    @abstractmethod
-    def finding(self) -> str:
-        """Return what refutes it, in one sentence."""
-
-    @abstractmethod
-    def power(self) -> Power:
-        """Return what would have been found."""
-
-    def growth(self, vector: int) -> float:
-        """Return the log-capital of the bets on one vector alone; -inf where there are none."""
-        return -inf
-
-    def enough(self) -> bool:
-        """Return only the law of the mean asks for a power."""
-        return True
-
-    def promising(self) -> int | None:
-        """Return no preference."""
-        return None
-
-    def over(self) -> bool:
-        """Return decided."""
-        return self.rejected()
 
 
 class OnVectors(ClaimBets):
@@ -245,22 +237,20 @@ class StatisticalLaw(Law):
     def bets(self, subject: Subject, examples: list[Example], level: float, budget: Budget) -> ClaimBets | None:
         """Return bets on the draws at these vectors."""
 
-    def silence(self) -> str:
-        """Return why there may be no bets."""
-        return "nothing is claimed at any vector tried"
+    silence = "nothing is claimed at any vector tried"
 
     def holds(self, subject: Subject, example: Example, context: Context) -> None:
         """Bet at one vector alone, with draws of its own."""
         bets = self.bets(subject, [example], context.level(1), context.budget)
         if bets is None:
-            raise NotApplicable(self.silence())
+            raise NotApplicable(self.silence)
         rng = context.rng(f"{self.name} {example.name} {zlib.crc32(example.x.tobytes())}")
         source = Source(subject, lambda: fresh_key(rng))
         most = min(SHRINKING_DRAWS, context.budget.draws * 10)
         for n in [8, *[50] * (most // 50)]:
             bets.update(0, source.draw(example, n))
             if bets.rejected():
-                raise Violation(bets.finding(), bets.about)
+                raise bets.violation()
 
     def run(self, subject: Subject, context: Context) -> Verdict:
         """Read what the common draws say."""
@@ -272,11 +262,11 @@ class StatisticalLaw(Law):
             return Verdict(self.name, Outcome.FAIL, study.errors.get(self.name, study.raised))
         bets = study.bets.get(self.name)
         if bets is None:
-            return Verdict(self.name, Outcome.NOT_APPLICABLE, self.silence())
+            return Verdict(self.name, Outcome.NOT_APPLICABLE, self.silence)
         if bets.rejected():
             vector = bets.richest()
             example = study.examples[vector if vector is not None else 0]
-            return self.simplest(subject, example, self.failed(bets.finding(), example, bets.about), context)
+            return self.simplest(subject, example, self.failed(bets.violation(), example), context)
         return self.passed(bets, study, context)
 
     def passed(self, bets: ClaimBets, study: Study, context: Context) -> Verdict:
@@ -313,8 +303,6 @@ class Study:
             subject.deadline = inf  # the least draws are made however long they take
             try:
                 self.made = collect(source, self.examples, list(self.bets.values()), _budget(context))
-            except Violation as found:
-                self.raised = str(found)
             except Exception as error:  # whatever the subject raises is a finding
                 self.raised = raised(error)
             finally:

@@ -22,7 +22,7 @@ from ...message import Message
 from ..betting.budget import work_s
 from ..kit.examples import Example, structured
 from ..kit.examples import drawn as drawn_examples
-from ..kit.law import Context, Law, NotApplicable, Violation
+from ..kit.law import Context, Law, NotApplicable, Violation, fail_if
 from ..kit.subject import OutOfTime, Subject
 
 Call = Callable[[], Any]
@@ -254,8 +254,7 @@ class Circumstances(Law):
         given = self._given(subject, x)
         expected, again = (self._bits(subject, Situation(PLAIN, given), x.size, key, context) for _ in range(2))
         if expected != again:
-            if subject.takes_key:
-                raise Violation("two calls with the same vector and key differ")
+            fail_if(subject.takes_key, "two calls with the same vector and key differ")
             raise NotApplicable("its random numbers cannot be repeated")
         self._own_memory(subject, x, key)
         for situation in situations(subject, x):
@@ -306,8 +305,7 @@ class Circumstances(Law):
             message = subject.encode(given, key)
             before = message.payload.clone()
             subject.decode(message, x.size, key).detach().fill_(3.0)
-            if not torch.equal(before, message.payload):
-                raise Violation("the output lies in the memory of the message")
+            fail_if(not torch.equal(before, message.payload), "the output lies in the memory of the message")
 
     def _types(self, subject: Subject, x: np.ndarray, key: Key) -> None:
         """Compare every float type with its float32 copy."""
@@ -318,8 +316,7 @@ class Circumstances(Law):
             if a.bits != b.bits or not torch.equal(a.payload, b.payload):
                 raise Violation(f"{dtype} gives another message than the same values in float32")
             y = subject.target(narrow, key=key)
-            if y.dtype != dtype:
-                raise Violation(f"{dtype} in, {y.dtype} out")
+            fail_if(y.dtype != dtype, f"{dtype} in, {y.dtype} out")
 
 
 def _called(subject: Subject, given: Any, key: Key) -> list[Any]:

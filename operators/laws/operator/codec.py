@@ -14,7 +14,7 @@ from bounds.claims import Contractive, NoClaim, Unbiased
 from ...key import Key
 from ...message import CorruptMessage, Message
 from ..kit.examples import Example, at_the_ends, drawn, structured
-from ..kit.law import Context, Violation, law, one_vector, usual
+from ..kit.law import Context, Violation, fail_if, law, one_vector, usual
 from ..kit.subject import Subject, to_numpy
 
 
@@ -79,8 +79,7 @@ def own_message(subject: Subject, example: Example, key: Key, context: Context) 
         before = contents(message)
         first, second = (_decode(subject, message, example.d, key) for _ in range(2))
         given[:] = 7.0
-        if contents(message) != before:
-            raise Violation(f"the message changes when the encoded vector ({library}) is overwritten")
+        fail_if(contents(message) != before, f"the message changes when the encoded vector ({library}) is overwritten")
         repeatable = np.array_equal(first, second, equal_nan=True)
         after = _decode(subject, message, example.d, key)
         if repeatable and not np.array_equal(after, first, equal_nan=True):
@@ -179,8 +178,7 @@ def from_bits(bits: np.ndarray) -> Message:
 
 
 def _must_raise(subject: Subject, bits: np.ndarray, d: int, key: object, what: str) -> None:
-    if not _may_raise(subject, bits, d, key, what):
-        raise Violation(f"decoded without an error: {what}; expected CorruptMessage")
+    fail_if(not _may_raise(subject, bits, d, key, what), f"decoded without an error: {what}; expected CorruptMessage")
 
 
 def _may_raise(subject: Subject, bits: np.ndarray, d: int, key: object, what: str) -> bool:

@@ -15,7 +15,7 @@ from ...inputs import LARGEST, SMALLEST
 from ...key import Key
 from ..betting.eprocess import SLACK
 from ..kit.examples import EVERYTHING, Example, at_the_ends, drawn
-from ..kit.law import Context, NotApplicable, Violation, law, one_vector, second_moment, usual
+from ..kit.law import Context, NotApplicable, Violation, fail_if, law, one_vector, second_moment, usual
 from ..kit.subject import Subject, to_numpy
 
 
@@ -35,12 +35,9 @@ def output_form(subject: Subject, example: Example, key: Key, context: Context) 
     if not isinstance(y, torch.Tensor | np.ndarray) or (not subject.is_codec and not isinstance(y, expected)):
         raise Violation(f"the output must be a {expected.__name__}; got {type(y).__name__}")
     floating = y.dtype.is_floating_point if isinstance(y, torch.Tensor) else y.dtype.kind == "f"
-    if not floating:
-        raise Violation(f"the output must be of a float type; got {y.dtype}")
-    if tuple(y.shape) != example.x.shape:
-        raise Violation(f"the output has shape {tuple(y.shape)}; the input {example.x.shape}")
-    if not np.isfinite(to_numpy(y)).all():
-        raise Violation("the output is not finite")
+    fail_if(not floating, f"the output must be of a float type; got {y.dtype}")
+    fail_if(tuple(y.shape) != example.x.shape, f"the output has shape {tuple(y.shape)}; the input {example.x.shape}")
+    fail_if(not np.isfinite(to_numpy(y)).all(), "the output is not finite")
 
 
 # -- Law: zero in, zero out ------------------------------------------------------------------------------------
@@ -58,8 +55,7 @@ def zero(subject: Subject, example: Example, key: Key, context: Context) -> None
     """The zero vector (either sign) decodes to zero; an operator without a claim must still be finite there."""
     for draw in range(1 if np.signbit(example.x[0]) else 3):
         y = subject.draw(example.x, context.key(f"zero {draw}"))
-        if not np.isfinite(y).all():
-            raise Violation("the zero vector gives NaN or infinity")
+        fail_if(not np.isfinite(y).all(), "the zero vector gives NaN or infinity")
         if y.any() and not isinstance(subject.claim(example.d), NoClaim):
             raise Violation(f"the zero vector gives {float(np.abs(y).max()):.6g}")
 
@@ -79,12 +75,10 @@ def no_mutation(subject: Subject, example: Example, key: Key, context: Context) 
             message = subject.target.encode(given, **({"key": key} if subject.takes_key else {}))
             payload = message.payload.clone() if subject.has_messages else None
             subject.decode(message, example.d, key)
-            if payload is not None and not torch.equal(payload, message.payload):
-                raise Violation("decode changed the message")
+            fail_if(payload is not None and not torch.equal(payload, message.payload), "decode changed the message")
         else:
             subject.target(given)
-        if array.tobytes() != before:
-            raise Violation(f"the input ({kind}) was changed")
+        fail_if(array.tobytes() != before, f"the input ({kind}) was changed")
 
 
 # -- Law: a decoded vector stays what it is when the next one is decoded ---------------------------------------
@@ -121,8 +115,7 @@ def input_contract(subject: Subject, example: Example, key: Key, context: Contex
         x[index] = bad
         for spoilt in (x, torch.from_numpy(x.copy())):
             error = _refused(partial(subject.target.encode, spoilt, key=key), ValueError, f"{bad} at index {index}")
-            if str(index) not in str(error):
-                raise Violation(f"the error for {bad} does not name index {index}: {error}")
+            fail_if(str(index) not in str(error), f"the error for {bad} does not name index {index}: {error}")
     _refused(lambda: subject.target.encode(np.ones(3, np.int64), key=key), TypeError, "an integer vector")
     _refused(lambda: subject.target.encode(np.empty(0, np.float32), key=key), ValueError, "an empty vector")
     message = subject.target.encode(example.x, key=key)
@@ -187,14 +180,12 @@ def extremes(subject: Subject, example: Example, key: Key, context: Context) -> 
     s2 = second_moment(subject.claim(d))
     for draw in range(DRAWS):
         y = subject.draw(example.x, context.key(f"extremes {draw} {example.name}"))
-        if not np.isfinite(y).all():
-            raise Violation("the output is not finite")
+        fail_if(not np.isfinite(y).all(), "the output is not finite")
         if s2 is None:
             continue
         allowed = 10 * np.sqrt(s2 * (1 + d)) * norm + 1e-6 * norm + SMALLEST * np.sqrt(d)
         error = float(np.linalg.norm(y - x))
-        if error > allowed:
-            raise Violation(f"the error is {error:.3g}; |x| = {norm:.3g} and the claim allow {allowed:.3g}")
+        fail_if(error > allowed, f"the error is {error:.3g}; |x| = {norm:.3g} and the claim allow {allowed:.3g}")
 
 
 # -- Which symmetries a subject declares: ``equivariant``, a set of "scale", "sign" and "permutation" ----------

@@ -13,7 +13,7 @@ from ..betting.eprocess import SizeBets, inflated
 from ..betting.mean_bets import MeanBets
 from ..betting.power import Power
 from ..kit.examples import REACHED, WITNESS, Example
-from ..kit.law import Context, Violation, second_moment
+from ..kit.law import Context, fail_if, second_moment
 from ..kit.statistical import (
     ClaimBets,
     Draws,
@@ -92,9 +92,7 @@ class Unbiasedness(StatisticalLaw):
             return "no mean is claimed"
         return super().applies(subject)
 
-    def silence(self) -> str:
-        """Return some d have no claim."""
-        return "no mean is claimed at the sizes tried"
+    silence = "no mean is claimed at the sizes tried"
 
     def bets(self, subject: Subject, examples: list[Example], level: float, budget: Budget) -> ClaimBets | None:
         """Return bets on the mean at every vector with a claim."""
@@ -176,9 +174,7 @@ class Tightness(StatisticalLaw):
             return "no positive constant is claimed"
         return super().applies(subject)
 
-    def silence(self) -> str:
-        """Return most claims are upper bounds only."""
-        return "the claim is not said to be tight, and the subject declares no witness"
+    silence = "the claim is not said to be tight, and the subject declares no witness"
 
     def bets(self, subject: Subject, examples: list[Example], level: float, budget: Budget) -> ClaimBets | None:
         """Return bets that the error is smaller than claimed, where the constant is claimed to be reached."""
@@ -261,9 +257,7 @@ class ExpectedSize(StatisticalLaw):
     name = "expected-size"
     needs = "operator"
 
-    def silence(self) -> str:
-        """Nothing is left to bet on where the length is exact."""
-        return "the length is exact, or no mean length is declared"
+    silence = "the length is exact, or no mean length is declared"
 
     def bets(self, subject: Subject, examples: list[Example], level: float, budget: Budget) -> ClaimBets | None:
         """Return bets that messages are longer than declared."""
@@ -272,8 +266,7 @@ class ExpectedSize(StatisticalLaw):
             size = subject.target.bits(example.d)
             upper = size.expected_upper
             if size.exact is None and upper is not None:
-                if not (isfinite(upper) and upper > 0):
-                    raise Violation(f"expected_upper must be finite and positive; got {upper}")
+                fail_if(not (isfinite(upper) and upper > 0), f"expected_upper must be finite and positive; got {upper}")
                 stated[j] = upper
         if not stated:
             return None

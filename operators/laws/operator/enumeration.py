@@ -13,7 +13,7 @@ from bounds.claims import Unbiased
 
 from ..betting.budget import work_s
 from ..kit.examples import Example, drawn, in_time, structured
-from ..kit.law import Context, Inconclusive, Law, NotApplicable, Violation, second_moment
+from ..kit.law import Context, Inconclusive, Law, NotApplicable, Violation, claimed_moment, second_moment
 from ..kit.subject import Subject
 from ..kit.verdict import About
 from ..randomness.draws import ORDER
@@ -221,9 +221,7 @@ class Enumeration(Law):
     def holds(self, subject: Subject, example: Example, context: Context) -> None:
         """Find the classes, verify them, and compare the averages over them with the claim."""
         claim, x = subject.claim(example.d), example.x.astype(np.float64)
-        s2 = second_moment(claim)
-        if s2 is None:
-            raise NotApplicable("nothing is claimed")
+        s2 = claimed_moment(subject, example.d)
         rng = context.rng(f"{self.name} {example.name} {x.sum()}")
         run = Controlled(subject, example.x, rng)
         if run.n_words == 0:
@@ -259,12 +257,12 @@ class Claimed:
 
     def suspects(self, outputs: np.ndarray, trials: int) -> bool:
         """Return whether the claim would be violated without the doubt that so few trials leave."""
+        return self.violated(outputs, 0) and not self.violated(outputs, trials)
+
+    def violated(self, outputs: np.ndarray, trials: int) -> bool:
+        """Return whether the claim cannot hold."""
         try:
             self.compare(outputs, trials)
-        except Violation:
-            return False  # no doubt is left
-        try:
-            self.compare(outputs, 0)
         except Violation:
             return True
         return False

@@ -161,8 +161,6 @@ class EveryCoordinate(Law):
                 self.holds(subject, example, context)
             broken = [loses for e in examples if (loses := self._half_breaks(subject, e, context)) is not None]
             draws, bets, pursued = self._drawn(subject, examples, context)
-        except Violation as found:
-            return Verdict(self.name, Outcome.FAIL, str(found))
         except OutOfTime:
             return Verdict(self.name, Outcome.INCONCLUSIVE, "too slow: the time was over before all was seen")
         except Exception as error:  # whatever the subject raises is a finding
@@ -170,7 +168,7 @@ class EveryCoordinate(Law):
         for bet in bets:
             if bet.rejected():
                 worst = examples[bet.richest() or 0]
-                return self.failed(bet.finding(), worst, bet.about)
+                return self.failed(bet.violation(), worst)
         share = self._seen(subject, answers, ends, pursued, float(np.mean(broken)) if broken else 0.0)
         total, answered = sum(a.d for a in answers), sum(int((a.n > 0).sum()) for a in answers)
         text = (

@@ -28,7 +28,7 @@ from ..kit.examples import (
     structured,
     witnesses,
 )
-from ..kit.law import Context, Law, NotApplicable, Violation, law, second_moment, usual
+from ..kit.law import Context, Law, NotApplicable, Violation, claimed_moment, fail_if, law, second_moment, usual
 from ..kit.subject import Subject
 from ..kit.verdict import About
 from ..replay import Controlled, Marginals, Moments, exclude_hidden, exclude_rare_dependence, marginals
@@ -123,9 +123,7 @@ class ExactMarginals(Law):
     def holds(self, subject: Subject, example: Example, context: Context) -> None:
         """Compare the exact moments with the claim; of a function, exclude hidden randomness before it is accused."""
         claim = subject.claim(example.d)
-        s2 = second_moment(claim)
-        if s2 is None:
-            raise NotApplicable("nothing is claimed")
+        s2 = claimed_moment(subject, example.d)
         run = Controlled(subject, example.x, context.rng(f"{self.name} {example.name}"))
         exact = marginals(run)
         try:
@@ -184,8 +182,7 @@ def equal_mean(exact: Marginals, x: np.ndarray, s2: float, resolution: float, ro
     allowed = allowed + resolution * (1 + np.sqrt(s2)) * np.linalg.norm(x)
     off = np.abs(exact.mean - x) - allowed
     i = int(np.argmax(off))
-    if off[i] > 0:
-        raise Violation(f"E C(x)[{i}] = {exact.mean[i]:.8g} exactly; x[{i}] = {x[i]:.8g}")
+    fail_if(off[i] > 0, f"E C(x)[{i}] = {exact.mean[i]:.8g} exactly; x[{i}] = {x[i]:.8g}")
 
 
 # -- Law: no search finds a vector on which the claimed constant is exceeded -----------------------------------
@@ -222,9 +219,7 @@ class Adversarial(Law):
     def holds(self, subject: Subject, example: Example, context: Context) -> None:
         """Climb from the example."""
         claim = subject.claim(example.d)
-        s2 = second_moment(claim)
-        if s2 is None:
-            raise NotApplicable("nothing is claimed")
+        s2 = claimed_moment(subject, example.d)
         strict = isinstance(claim, StrictlyContractive)
 
         def error(x: np.ndarray) -> float:

@@ -20,7 +20,7 @@ from ..betting.budget import work_s
 from ..betting.eprocess import SLACK, inflated
 from ..betting.swarm_bets import SwarmBets, Winning
 from ..kit.examples import Example
-from ..kit.law import SLOW_S, Context, Law, NotApplicable, Violation, fresh_key, raised, second_moment
+from ..kit.law import SLOW_S, Context, Law, NotApplicable, Violation, fail_if, fresh_key, second_moment
 from ..kit.subject import OutOfTime, Subject
 from ..kit.verdict import About, Outcome, Verdict
 from . import circumstances
@@ -51,12 +51,10 @@ class Lengths(Law):
         swarm = _Swarm(subject, context)
         try:
             swarm.run()
-        except Violation as found:
-            return self.failed(str(found), swarm.example, found.about)
         except OutOfTime:
             pass
         except Exception as error:  # whatever the subject raises is a finding
-            return self.failed(raised(error), swarm.example)
+            return self.failed(error, swarm.example)
         if not swarm.draws:
             return Verdict(self.name, Outcome.INCONCLUSIVE, "too slow: no vector was tried")
         if not swarm.judged:
@@ -152,8 +150,7 @@ class _Swarm:
             return
         self.draws, self.longest = self.draws + 1, max(self.longest, x.size)
         square, along = compared(x, y)
-        if not np.isfinite(square):
-            raise Violation(f"the output is not finite, {self.example.name}")
+        fail_if(not np.isfinite(square), f"the output is not finite, {self.example.name}")
         claim = self.subject.claim(x.size)
         s2 = second_moment(claim)
         if s2 is None:

@@ -18,7 +18,7 @@ from ..betting.budget import work_s
 from ..betting.eprocess import inflated
 from ..betting.swarm_bets import SwarmBets
 from ..kit.examples import Example, drawn
-from ..kit.law import SLOW_S, Context, Law, NotApplicable, Violation, fresh_key, law, one_vector, second_moment
+from ..kit.law import SLOW_S, Context, Law, NotApplicable, Violation, fail_if, fresh_key, law, one_vector, second_moment
 from ..kit.subject import Subject, to_numpy
 from ..kit.verdict import About
 
@@ -59,8 +59,7 @@ def private_randomness(subject: Subject, example: Example, key: Key, context: Co
             raise Violation(f"randomness is {subject.randomness} but decode depends on the key")
     if subject.randomness == "none":
         again = subject.decode(subject.encode(example.x, other), example.d, other)
-        if not np.array_equal(to_numpy(again), expected):
-            raise Violation("randomness is none but the outcome depends on the key")
+        fail_if(not np.array_equal(to_numpy(again), expected), "randomness is none but the outcome depends on the key")
 
 
 @law("random-state", needs="key", vectors=one_vector)
@@ -73,10 +72,8 @@ def random_state(subject: Subject, example: Example, key: Key, context: Context)
             seed_all(seed)
             before = snapshot()
             outputs.append(to_numpy(subject.decode(subject.encode(example.x, key), example.d, key)))
-            if not same(before, snapshot()):
-                raise Violation("a global random state was changed")
-        if not np.array_equal(outputs[0], outputs[1]):
-            raise Violation("the outcome depends on a global random state")
+            fail_if(not same(before, snapshot()), "a global random state was changed")
+        fail_if(not np.array_equal(outputs[0], outputs[1]), "the outcome depends on a global random state")
     finally:
         restore(saved)
 

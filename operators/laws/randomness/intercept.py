@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -86,23 +85,12 @@ class Draws:
 # -- Intercept everything that can be: torch, numpy, Python's random and the words of ``operators.random`` -----
 
 
-@dataclass
-class Facts:
-    """What is known once the block is left.
-
-    Parameters
-    ----------
-    resolution : float, optional
-        The coarsest spacing of the uniform numbers drawn.
-    """
-
-    resolution: float = 0.0
-
-
 @contextmanager
-def intercepted(source: Source, generators: list[Generator]) -> Iterator[Facts]:
+def intercepted(source: Source, generators: list[Generator]) -> Iterator[TorchDraws]:
     """Make all draws from the source's words inside this context; ``generators`` are those of numpy to take
     along.
+
+    Yields the draws of torch, which know the coarsest spacing of the uniform numbers drawn (``resolution``).
     """
 
     def of_key(key: Key, n: int, start: int) -> np.ndarray:
@@ -112,8 +100,6 @@ def intercepted(source: Source, generators: list[Generator]) -> Iterator[Facts]:
         with words_from(None):
             return bits32(key, n, start=start)
 
-    facts = Facts()
     torch_draws = TorchDraws(source)
     with numpy_draws(source, generators), python_draws(source), words_from(of_key), torch_draws:
-        yield facts
-    facts.resolution = torch_draws.resolution
+        yield torch_draws

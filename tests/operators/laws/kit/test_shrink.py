@@ -26,7 +26,9 @@ def test_failing_vector_becomes_short_sparse_and_round():
     x[123] = 7.3210001
 
     law, start = NoThree(), Example("start", x)
-    verdict = law.simplest(Subject(torch.clone), start, law.failed("7.32 exceeds 3", start), Context(Budget(), 1))
+    verdict = law.simplest(
+        Subject(torch.clone), start, law.failed(Violation("7.32 exceeds 3"), start), Context(Budget(), 1)
+    )
 
     assert verdict.x.size <= 4
     assert np.count_nonzero(verdict.x) == 1
@@ -37,7 +39,9 @@ def test_failing_vector_becomes_short_sparse_and_round():
 
 def test_another_kind_of_failure_is_not_taken_for_this_one():
     law, start = NoThree(), Example("start", np.full(2, 4, np.float32))
-    verdict = law.simplest(Subject(torch.clone), start, law.failed("4 exceeds 3", start), Context(Budget(), 1))
+    verdict = law.simplest(
+        Subject(torch.clone), start, law.failed(Violation("4 exceeds 3"), start), Context(Budget(), 1)
+    )
     assert verdict.x.size == 2
     assert "exceeds" in verdict.text
 
