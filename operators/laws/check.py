@@ -35,12 +35,12 @@ OF_INPUTS = (
     Lengths(),
 )
 OF_SYMMETRY = (contract.scale, contract.sign, contract.permutation)
-EXACT = (exact.sure_contraction, exact.Adversarial(), contract.projection)
-EXACT_MEANS = (exact.ExactMarginals(), enumeration.Enumeration())
+ADVERSARIAL, MARGINALS, FINITE = exact.Adversarial(), exact.ExactMarginals(), enumeration.Enumeration()
+EXACT = (exact.sure_contraction, ADVERSARIAL, contract.projection, MARGINALS, FINITE)
 BY_DRAWS = (draws.Distortion(), draws.ExpectedSize(), draws.Unbiasedness(), draws.Tightness())
 OF_PLACES = (EveryCoordinate(), streams.IndependentStreams(), aggregate_laws.HookMean())
 LAWS: tuple[Law, ...] = (  # first what a few calls show, so that a wrong compressor is accused early
-    *(*OF_FORM, *OF_CODECS, *OF_KEYS, *OF_INPUTS, *OF_SYMMETRY, *EXACT, *EXACT_MEANS, *BY_DRAWS, *OF_PLACES),
+    *(*OF_FORM, *OF_CODECS, *OF_KEYS, *OF_INPUTS, *OF_SYMMETRY, *EXACT, *BY_DRAWS, *OF_PLACES),
     *(*feedback_laws.LAWS, *aggregate_laws.LAWS),
 )
 

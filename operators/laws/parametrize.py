@@ -102,8 +102,6 @@ def parametrize_with_checks(
 
 # -- A Hypothesis strategy for tests of one's own: vectors with everything that breaks compressors -------------
 
-SHORT = 12
-
 
 def vectors(domain: Domain = EVERYTHING) -> SearchStrategy[np.ndarray]:
     """Return gradient-shaped vectors of a domain, float32, shape (d,): short ones, which shrink, and long ones.
@@ -128,7 +126,7 @@ def vectors(domain: Domain = EVERYTHING) -> SearchStrategy[np.ndarray]:
         st.floats(-(2.0**100), 2.0**100, width=32),
         st.floats(-(2.0**-120), 2.0**-120, width=32),
     )
-    short = st.lists(entry, min_size=1, max_size=SHORT).map(lambda v: np.array(v, np.float32))
+    short = st.lists(entry, min_size=1, max_size=12).map(lambda v: np.array(v, np.float32))
 
     @st.composite
     def long(draw: DrawFn) -> np.ndarray:

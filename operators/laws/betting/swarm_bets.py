@@ -13,7 +13,7 @@ from math import log, sqrt
 
 import numpy as np
 
-from .eprocess import SLACK, STAKES, Peak, largest_lambda, stakes
+from .eprocess import LEAST_FACTOR, SLACK, STAKES, Peak, largest_lambda, stakes
 from .mean_bets import SUPPOSED
 
 POOLED = 0.25  # share of the capital that is bet on all draws alike
@@ -21,7 +21,6 @@ _SHARES = np.array([0.2, 0.05])  # kappa s^2 of the bets on a single vector
 _WINS = 0.08  # growth a draw from which on they go on
 _MOST_AT_ONE = 300  # draws
 _PRIOR = 2.0  # draws that the worst case counts for
-_LEAST_FACTOR = 1e-300
 
 
 @dataclass
@@ -81,7 +80,7 @@ class Capital(Peak):
 
     def pay(self, labels: list[str], factors: np.ndarray) -> None:
         """Pay one draw: factors >= 0, shape (bets,)."""
-        growth = np.log(np.maximum(factors, _LEAST_FACTOR))
+        growth = np.log(np.maximum(factors, LEAST_FACTOR))
         self.pooled = self.pooled + growth
         for label in labels:
             self.by_label[label] = self.by_label[label] + growth
@@ -111,7 +110,7 @@ class Winning:
     def pay(self, along: float, square: float) -> None:
         """Bet on one draw: <e, ``x/|x|>`` and ``|e|^2``, of errors over ``|x|``."""
         factors = 1 + self.tilt * along - np.abs(self.tilt) * SLACK + self.kappa * (square - self.s2)
-        self.logs = self.logs + np.log(np.maximum(factors, _LEAST_FACTOR))
+        self.logs = self.logs + np.log(np.maximum(factors, LEAST_FACTOR))
         self.n, self.sum = self.n + 1, self.sum + along
 
     def capital(self) -> float:

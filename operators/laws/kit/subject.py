@@ -44,8 +44,6 @@ Target = Operator | Coder | Feedback | Aggregate | Callable[..., SupportsArray]
 """What the laws judge; a function brings its own randomness."""
 
 PROBE = np.array([1.0, -0.5], np.float32)
-PROBES = 4
-SPOKEN_OF = (8, 1000)  # dimensions at which a claim that depends on d is described
 
 
 class OutOfTime(Exception):  # noqa: N818
@@ -141,7 +139,7 @@ class Subject:
         if self.kind != "compressor":
             return ""
         try:
-            stated = {d: _in_words(self.claim(d)) for d in map(self.domain.length, SPOKEN_OF)}
+            stated = {d: _in_words(self.claim(d)) for d in map(self.domain.length, (8, 1000))}
         except Exception:  # the laws will say so
             return ""
         if len(set(stated.values())) == 1:
@@ -188,7 +186,7 @@ class Subject:
         if x is None:
             return 0.0
         quickest = inf
-        for _ in range(PROBES):
+        for _ in range(4):
             began = work_s()
             try:
                 self.encode(x, Key(0))

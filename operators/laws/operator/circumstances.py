@@ -66,21 +66,31 @@ def tensor(array: np.ndarray) -> torch.Tensor:
 
 
 @contextmanager
-def float64_by_default() -> Iterator[None]:
-    """Make float64 torch's default type."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
+def switched(write: Callable[[Any], Any], read: Callable[[], Any], value: Any) -> Iterator[None]:
+    """Set something global inside this context."""
+    before = read()
+    write(value)
     try:
         yield
     finally:
-        torch.set_default_dtype(before)
+        write(before)
 
 
 MODES: dict[str, Callable[[], Any]] = {
     "no_grad": torch.no_grad,
     "inference_mode": torch.inference_mode,
     "autocast": lambda: torch.autocast("cpu", torch.bfloat16),
-    DEFAULT_TYPE: float64_by_default,
+    DEFAULT_TYPE: lambda: switched(torch.set_default_dtype, torch.get_default_dtype, torch.float64),
+}
+RAISING = "numpy's errors raised"
+SWITCHES: dict[str, Callable[[], Any]] = {  # tried at one vector of each size only
+    "deterministic algorithms": lambda: switched(
+        torch.set_deterministic_debug_mode, torch.get_deterministic_debug_mode(), 1
+    ),
+    "another number of threads": lambda: switched(torch.set_num_threads, torch.get_num_threads, 3),
+    "anomaly mode": lambda: torch.autograd.set_detect_anomaly(True),
+    "denormal numbers flushed": lambda: switched(torch.set_flush_denormal, lambda: False, True),
+    RAISING: lambda: np.errstate(all="raise"),
 }
 THREAD = "another thread"
 
@@ -196,7 +206,7 @@ def situations(subject: Subject, x: np.ndarray) -> Iterator[Situation]:
             yield Situation(name, laid(x))
     if subject.is_operator:
         yield from _shapes(x)
-    for name, mode in MODES.items():
+    for name, mode in (MODES | SWITCHES).items():
         yield Situation(name, given(x.copy()), mode)
     yield Situation(THREAD, given(x.copy()), in_a_thread=True)
     yield Situation("after another vector", given(x.copy()), before=given(np.resize(-3 * x, 2 * x.size + 3)))
@@ -263,7 +273,7 @@ class Circumstances(Law):
             except (OutOfTime, Violation):
                 raise
             except Exception:
-                if subject.is_operator:
+                if subject.is_operator and situation.name != RAISING:
                     raise
                 continue  # a function may refuse, but not return something else
             of_type_alone = situation.name == DEFAULT_TYPE and not subject.is_codec  # torch.rand draws other numbers

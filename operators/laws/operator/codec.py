@@ -117,7 +117,7 @@ def contents(value: Any, depth: int = DEPTH) -> list[bytes]:
 
 # -- Law: the decoder learns the vector from the payload alone (and the key, where it is shared) ---------------
 
-INPUTS = 24
+INPUTS, FLIPS = 24, 12  # vectors with payloads to compare; bits that are flipped
 
 
 @law("payload-alone", needs="messages", vectors=one_vector)
@@ -141,8 +141,6 @@ def payload_alone(subject: Subject, example: Example, key: Key, context: Context
 
 
 # -- Law: a truncated, extended or altered message raises CorruptMessage or decodes to a finite vector ---------
-
-FLIPS = 12
 
 
 def _corruption_vectors(subject: Subject, context: Context, name: str) -> Iterator[Example]:

@@ -154,7 +154,7 @@ def negative_zero(subject: Subject, example: Example, key: Key, context: Context
 
 # -- Law: the ends of the number range give finite results of the right size -----------------------------------
 
-DRAWS = 5
+DRAWS, PROJECTED = 5, 2  # of the ends of the range; of a projection
 
 
 def _extremes_vectors(subject: Subject, context: Context, name: str) -> Iterator[Example]:
@@ -252,8 +252,6 @@ def permutation(subject: Subject, example: Example, key: Key, context: Context) 
 
 
 # -- Law: where the output is declared a projection of x, the error is orthogonal to it ------------------------
-
-PROJECTED = 2
 
 
 def _projection_unless(subject: Subject) -> str | None:

@@ -119,8 +119,7 @@ class Answers:
 # and the bets must reject.
 
 ROUNDS, CALLS = 160, 1000  # vectors of every length; of the longest one while a coordinate has not answered
-LEAST_ROUNDS = 32
-CALLS_TIMED = 3
+LEAST_ROUNDS, CALLS_TIMED = 32, 3
 SUSPECTS = 3  # of each kind: other values, fewer answers
 PURSUED = 4  # suspects that get draws of their own
 STRICT_DRAWS = 4  # of a random strict contraction at a suspect

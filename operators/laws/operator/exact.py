@@ -34,8 +34,7 @@ from ..kit.verdict import About
 from ..replay import Controlled, Marginals, Moments, exclude_hidden, exclude_rare_dependence, marginals
 
 DRAWS = 3
-PAIRS = 200  # vectors whose second coordinate sweeps its range
-LEAST = 100  # vectors, however long they take
+PAIRS, LEAST = 200, 100  # vectors whose second coordinate sweeps its range; however long they take
 
 
 def _sure_contraction_vectors(subject: Subject, context: Context, name: str) -> Iterator[Example]:

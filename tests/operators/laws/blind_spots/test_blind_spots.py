@@ -7,7 +7,7 @@ import torch.distributed as dist
 
 from operators.laws import Budget, adapt, check, check_mean
 
-from . import circumstances, exchanges, hooks, spread, streams, values, vectors, wrappers
+from . import circumstances, exchanges, hooks, second_attack, spread, streams, values, vectors, wrappers
 from .base import ONE
 
 SHORT = replace(Budget(), large=1 << 14, shrinking=0).untimed()
@@ -158,3 +158,35 @@ def test_one_wrong_value_is_found(wrong):
     laws = ["exact-marginals", "sure-contraction"]
 
     assert check(wrong.subject, claim=wrong.claim, budget=UNTIMED, seed=5, laws=laws).failures
+
+
+SECOND = {  # kind -> the laws that see it
+    "lengths": ["lengths", "every-coordinate"],
+    "remainders": ["lengths", "every-coordinate"],
+    "values": ["exact-marginals", "enumeration", "extremes", "lengths"],
+    "spread bias": ["unbiasedness"],
+    "streams": STREAMS,
+    "circumstances": ["circumstances", "determinism"],
+    "feedback": ["feedback-sums"],
+    "aggregates": ["aggregate-claim", "aggregate-count"],
+    "hooks": ["hook-mean"],
+}
+BY_CHANCE = (  # mild, at few lengths: a check finds them in some of its runs
+    *("the middle third lost", "two bits of the mantissa", "multiples of 4096", "shrunk by 15 %"),
+)
+
+
+@pytest.mark.every(20)
+@pytest.mark.parametrize("wrong", [w for w in second_attack.WRONG if not w.what.startswith(BY_CHANCE)], ids=named)
+def test_second_attack_is_found(wrong):
+    report = check(wrong.subject, claim=wrong.claim, budget=UNTIMED, seed=6, laws=SECOND[wrong.kind])
+
+    assert report.failures, str(report)
+
+
+@pytest.mark.every(6)
+@pytest.mark.parametrize("wrong", second_attack.EXCHANGES, ids=lambda wrong: wrong.what)
+def test_second_attack_on_exchanges_is_found(wrong):
+    report = check_mean(wrong.function, m=exchanges.M, claim=wrong.claim, budget=Budget.quick().untimed(), seed=6)
+
+    assert report.failures, str(report)
