@@ -84,9 +84,7 @@ MODES: dict[str, Callable[[], Any]] = {
 }
 RAISING = "numpy's errors raised"
 SWITCHES: dict[str, Callable[[], Any]] = {  # tried at one vector of each size only
-    "deterministic algorithms": lambda: switched(
-        torch.set_deterministic_debug_mode, torch.get_deterministic_debug_mode(), 1
-    ),
+    "determinism": lambda: switched(torch.set_deterministic_debug_mode, torch.get_deterministic_debug_mode, 1),
     "another number of threads": lambda: switched(torch.set_num_threads, torch.get_num_threads, 3),
     "anomaly mode": lambda: torch.autograd.set_detect_anomaly(True),
     "denormal numbers flushed": lambda: switched(torch.set_flush_denormal, lambda: False, True),
