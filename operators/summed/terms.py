@@ -114,7 +114,7 @@ class Floats(Terms):
 
     @property
     def width(self) -> int:
-        """Those of binary32."""
+        """Bits of binary32."""
         return 32
 
     def pack(self, values: np.ndarray) -> np.ndarray:
@@ -127,7 +127,7 @@ class Floats(Terms):
 
     @property
     def exact(self) -> type[np.generic]:
-        """The type in which summands are added: float64."""
+        """Type in which summands are added, float64."""
         return np.float64
 
     def add(self, total: np.ndarray, rows: np.ndarray) -> None:
