@@ -72,6 +72,7 @@ nitpick_ignore = [  # types of annotations and base classes that are no public n
         "operators.laws.betting.power.Power",
         "operators.laws.kit.examples.Example",
         "operators.laws.kit.subject.Coder",
+        "operators.laws.kit.verdict.About",
         "pandas.DataFrame",
         "ratedist.pilots.prediction.Predictor",
         "ratedist.pilots.prediction.Sent",

@@ -169,7 +169,7 @@ class Words(Terms):
 
     @property
     def exact(self) -> type[np.generic]:
-        """The type in which summands are added: int64."""
+        """Type in which summands are added, int64."""
         return np.int64
 
     def add(self, total: np.ndarray, rows: np.ndarray) -> None:
