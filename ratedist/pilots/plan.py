@@ -220,6 +220,7 @@ class PilotPlan(Ranked[PilotChoice]):
     def answer(self) -> Answer:
         """Return what to run, what it gains, what limits it, and what is not decided."""
         best, limits = self.best, self.limits
+        used = self.surest if best.ratio_ends[1] > 1 else best
         ends = " to ".join(f"{end:.3g}" for end in best.ratio_ends)
         facts = {
             "time": f"{best.ratio:.3g} times that of synchronous training ({self._percent()} %: {ends})",
@@ -249,8 +250,8 @@ class PilotPlan(Ranked[PilotChoice]):
             tables=(self._table(),),
             left_out=self.prediction.left_out,
             assumed=self.assumed,
-            follow_up="in your script",
-            code=self.script_line(best),
+            follow_up="in your script" if used == best else "in your script, the surest",
+            code=self.script_line(used),
             evidence=evidence,
         )
 

@@ -17,8 +17,8 @@ from ratedist.plans.script import script_line
 NODES = {"nodes": 4, "inside": "nvlink4,3e-6", "between": "ethernet_1g,2e-5"}
 
 
-def choices(**cluster):
-    plan = rd.plan(pilot="resnet20", cluster=rd.Cluster(workers=16, step_s=0.02, **cluster))
+def choices(pilot="resnet20", **cluster):
+    plan = rd.plan(pilot=pilot, cluster=rd.Cluster(workers=16, step_s=0.02, **cluster))
     return plan, [choice for choice in plan.ranking if choice.feasible]
 
 
@@ -58,10 +58,14 @@ def test_the_line_says_operator_exchange_and_rhythm(operator, exchange, rhythm, 
     assert script_line(operator, exchange, rhythm, **more) == line
 
 
-def test_a_plan_prints_the_line_of_its_first_choice_and_its_record_has_it():
-    plan, _ = choices(bandwidth_bit_per_s=1e9)
+@pytest.mark.parametrize(("pilot", "is_sure"), [("transformer", True), ("resnet20", False)])
+def test_a_plan_prints_the_line_of_its_first_choice_or_the_surest_if_that_may_be_slower(pilot, is_sure):
+    plan, _ = choices(pilot, bandwidth_bit_per_s=1e12)
+    assert (plan.best.ratio_ends[1] <= 1) == is_sure
     answer = plan.answer()
-    assert answer.to_dict()["code"] == answer.code == plan.script_line(plan.best)
+    used = plan.best if is_sure else plan.surest
+    assert answer.to_dict()["code"] == answer.code == plan.script_line(used)
+    assert ("surest" in answer.follow_up) == (used != plan.best)
     assert str(plan).endswith(answer.code) or answer.code.replace(" ", "") in "".join(str(plan).split())
 
 
