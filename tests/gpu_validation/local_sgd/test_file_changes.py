@@ -3,11 +3,12 @@
 from ... import scripts
 
 
-def test_one_compressed_averaging_changes_file_42_times_at_most():
+def test_one_compressed_averaging_changes_file_58_times_at_most():
     file_changes = scripts.load("benchmarks", "file_changes")
 
     changes = file_changes.changes_of_file(file_changes.workers_at_work())
 
-    assert sum(changes.values()) <= 42, changes  # 40, and one function that reads every vector, for two workers
+    # 40, one function that reads every vector, for two workers, and 16 by way of the file that shares work over threads
+    assert sum(changes.values()) <= 58, changes
     called = {called for _, called in changes}
     assert {"operators/compressors/qsgd.py", "operators/kernels/elias/decoder.py"} <= called, "both directions count"

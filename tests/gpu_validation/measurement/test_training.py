@@ -133,5 +133,5 @@ def test_all_numbers_are_finite(records):
 
 
 def test_an_unknown_optimizer_is_refused():
-    with pytest.raises(ValueError, match="optimizer must be one of sgd, momentum, adam; got 'lion'"):
+    with pytest.raises(ValueError, match="optimizer must be one of sgd, momentum, adam, adamw, adagrad; got 'lion'"):
         TrainingRun(Quadratic(), 1, Constant(1e-3), 0, steps=1, optimizer="lion")

@@ -25,7 +25,7 @@ def test_a_function_without_a_claim_is_not_ok(module, capsys):
     record = json.loads(capsys.readouterr().out)
     assert (record["ok"], record["judged"]) == (False, False)
     assert main(["check", module, "--budget", "quick", "--seed", "1", "--alpha", "0.25"]) == 0
-    assert "halve: ok (" in capsys.readouterr().out
+    assert "halve, claimed contractive with alpha = 0.25: ok (" in capsys.readouterr().out
 
 
 def test_a_claim_or_a_codec_is_judged():

@@ -41,7 +41,7 @@ def test_links_by_name_are_those_of_python():
     assert predicted == to_json(rd.predict(PILOT, cluster, tau=2))
     with pytest.raises(ValueError, match="between stands for bandwidth_bit_per_s; got both"):
         answer("plan", {"pilot": PILOT_EXAMPLE, "cluster": nodes | {"bandwidth_bit_per_s": 1e9}})
-    with pytest.raises(ValueError, match=r"bandwidth_bit_per_s must satisfy .*got bandwidth_bit_per_s = .string"):
+    with pytest.raises(ValueError, match="between must begin with bit/s > 0 or a name; got 'string'"):
         answer("plan", {"pilot": PILOT_EXAMPLE, "cluster": nodes | {"between": "string,1e-6"}})
     with pytest.raises(ValueError, match="between goes with nodes"):
         answer("plan", {"pilot": PILOT_EXAMPLE, "cluster": {"workers": 8, "between": "infiniband_ndr,5e-6"}})
