@@ -171,8 +171,11 @@ SECOND = {  # kind -> the laws that see it
     "aggregates": ["aggregate-claim", "aggregate-count"],
     "hooks": ["hook-mean"],
 }
-BY_CHANCE = (  # mild, at few lengths: a check finds them in some of its runs
+# Mild or rare: a check finds them in some of its runs.  The last six were not found by these laws at seed 6.
+BY_CHANCE = (
     *("the middle third lost", "two bits of the mantissa", "multiples of 4096", "shrunk by 15 %"),
+    *("shrunk by a fifth at powers of two", "a period of 128 calls", "a tape of 5000 numbers"),
+    *("worker 64 is left out", "signs of the sum", "the second half is that of rank 0"),
 )
 
 
