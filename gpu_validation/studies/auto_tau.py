@@ -392,7 +392,7 @@ def _loss_rows(design: Design, everything: Sequence[Run]) -> Iterable[Comparison
 
 
 def _cost_rows(everything: Sequence[Run]) -> Iterable[Comparison]:
-    """Return what the probes took, of the whole time; each was padded to a step."""
+    """Return rows of the share of the time that probes took; each was padded to a step."""
     shares = [
         run.races["auto"]["probes"] * run.races["auto"]["mean_step_s"] / run.races["auto"]["took_s"]
         for run in everything

@@ -78,7 +78,7 @@ class Choice:
     by_tau: list[list[int]]
 
     def trial(self, method: str, target: int) -> Trial:
-        """Return what is reported of a method for a target.
+        """Return the trial that is reported of a method for a target.
 
         Parameters
         ----------
@@ -90,7 +90,7 @@ class Choice:
         return self.tried[method].trials[self.picked[method][target]]
 
     def candidates(self, method: str) -> list[list[int]]:
-        """Return what is reported of a method: of the fixed tau every tau of the grid at its best rate.
+        """Return the trials reported of a method, by number: of the fixed tau every tau of the grid at its best rate.
 
         Parameters
         ----------
@@ -635,7 +635,7 @@ class OverlapStudy(Design, Study):
 
 
 def _until(target: float, patience: float = math.inf) -> Ended:
-    """Return what ends a run: it has come to the target, or another one has long before."""
+    """Return the rule that ends a run: it has reached the target, or another run did long before."""
     best_s = math.inf
 
     def until(seconds: Sequence[float], losses: Sequence[float]) -> bool:

@@ -194,7 +194,7 @@ def steps_in_flight(method: str, tau: int, ratio: int) -> int | None:
 
 
 def run_of(task: Task, method: str, trial: Trial, ratio: int, seed: int, **fields: Any) -> TrainingRun:
-    """Return one run; its default budget is that of its ratio.
+    """Return a run; its default budget is that of its D/Y.
 
     Parameters
     ----------
@@ -443,7 +443,7 @@ class Tried:
 
 
 def search(task: Task, method: str, points: int, measure: Measure) -> Tried:
-    """Return what was tried with a method: ``STAGES`` times as many trials as points.
+    """Try settings of a method and return the trials: ``STAGES`` times as many as points.
 
     The first stage covers the whole range: Halton's sequence, logarithmic in every coordinate.  Each later one covers
     a box a third as wide in every coordinate around the trial that came to the headline's target first.  The fixed tau
@@ -493,7 +493,7 @@ class _Box:
         yield from self.low + self.side * unit
 
     def trial(self, task: Task, place: np.ndarray) -> Trial:
-        """Return what a point of the cube means."""
+        """Return the trial at a point of the unit cube."""
         low, high = task.rates
         u, v, w, x = np.pad(place, (0, 4 - self.dimension)).tolist()
         rate = _short(low * (high / low) ** u)

@@ -173,7 +173,7 @@ def _seconds_per_step(race: Record) -> float:
 
 
 def predicted_seconds(found: Pilot, m: int, choices: list[Choice]) -> list[float]:
-    """Return what the pilot predicts of a step's seconds with each choice, on the network that it has timed.
+    """Return the predicted seconds of a step with each choice, on the network that the pilot has timed.
 
     Parameters
     ----------

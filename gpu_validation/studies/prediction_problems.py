@@ -100,7 +100,7 @@ class Problem:
         return sum(p.numel() for p in self.workload.model().parameters())
 
     def choices(self) -> list[Choice]:
-        """Return what is trained, synchronous uncompressed training first."""
+        """Return the choices that are trained, synchronous uncompressed training first."""
         names = ("", *self.operators)
         choices = [Choice(name, "gather", tau) for name in names for tau in self.taus]
         unbiased = [name for name in self.operators if isinstance(Choice(name, "gather", 1).method(), Operator)]
@@ -131,7 +131,7 @@ class Choice:
         return ", ".join(words[:1] + [self.exchange.replace("_", " ")] * (self.exchange != "gather") + words[1:])
 
     def method(self) -> Operator | Feedback | None:
-        """Return what compresses."""
+        """Return the operator or feedback method, or None without compression."""
         if not self.operator:
             return None
         operator = compressor(self.operator)
@@ -169,7 +169,7 @@ def _anew(workload: Workload, m: int, **fields: Any) -> Problem:
     return Problem(HELD_OUT_LATER, workload, m, **{"seeds": 1, "first_seed": 100, **fields})
 
 
-# What hides progress from a pilot was mended after HELD_OUT had been run: these were run after that, once.
+# The pilot was corrected after HELD_OUT had been run. These problems were run once, after the correction.
 PROBLEMS |= {
     "resnet20": _anew(RESNET, 2, **FEW),
     "characters, 8": _anew(Characters(batch=8, start=1), 2),
@@ -411,7 +411,7 @@ class RingOf:
         return cls(LATENCY_SHARE * sum_s / hops, hops / m * 32 * d / ((1 - LATENCY_SHARE) * sum_s))
 
     def communication(self, choice: Choice) -> Communication:
-        """Return what messages take on it."""
+        """Return the model of the seconds of messages on this network."""
         link = self.latency_s, self.bit_per_s / 8
         if not choice.operator:
             return Ring(*link)

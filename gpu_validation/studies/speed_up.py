@@ -185,7 +185,7 @@ def schedule(method: str, trial: Trial, course: Course) -> Schedule:
 
 
 def race(course: Course, method: str, trial: Trial, seed: int, **fields: Any) -> TrainingRun:
-    """Return one run; its default budget is that of the course."""
+    """Return a run; its default budget is that of the course."""
     workload = replace(cast(Any, course.workload), eta=trial.rate)
     decay = ((trial.decay_step, FACTOR),) if method in DECAYED else ()
     fields = {"budget_s": course.budget_s, **fields}
@@ -615,7 +615,7 @@ class SpeedUp(Design, Study):
     measures_seconds = True
 
     def seeded(self, seed: int) -> SpeedUp:
-        """Return also with other seeds of the timed runs."""
+        """Return the study with another seed, for the timed runs too."""
         study = super().seeded(seed)
         assert isinstance(study, SpeedUp)
         return replace(study, timed=tuple(derived(seed, recorded) for recorded in self.timed))

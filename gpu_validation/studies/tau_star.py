@@ -108,7 +108,7 @@ KINDS: tuple[type[Best | Sweep | Real | Third], ...] = (Best, Sweep, Real, Third
 
 @lru_cache(maxsize=16)
 def advice(name: str) -> dict[str, int | None]:
-    """Return what each theory chooses for a problem at its own learning rate; None stands for infinity."""
+    """Return the tau that each theory chooses for a problem at its own learning rate; None stands for infinity."""
     problem = PROBLEMS[name]
     w, c = problem.workload, problem.workload.constants()
     arguments: dict[str, Any] = {"gap": c.gap, "eta": w.eta, "sigma2": c.sigma2, "time_s": problem.time_s}
@@ -255,7 +255,7 @@ SOLVED = 1e-8  # a value below which ratios are those of rounding and of how lon
 
 
 def values_at(records: Sequence[Record], tau: int, field: str) -> list[float]:
-    """Return one of the two values at a tau, seed by seed."""
+    """Return the gradient or the gap at a tau, one value per seed."""
     return [run[field] for record in records for run in record["runs"] if run["tau"] == tau]
 
 
@@ -346,7 +346,7 @@ def regrets(records: Sequence[Record], choice: str, field: str) -> np.ndarray | 
 
 
 def regret_rows(name: str, records: Sequence[Record]) -> list[Comparison]:
-    """Return what every choice costs; nothing is claimed of it."""
+    """Return rows of the regret of every choice; no theorem speaks of it."""
     advised, planned = records[0]["advised"], records[0]["planned"]
     rows = []
     for field, words in (("gradient2", "mean of |grad F|^2"), ("gap", "F - inf F at the end")):
@@ -375,7 +375,7 @@ GRID_SHOWN = (1, 4, 16, 64)
 
 
 def draw_values(swept: dict[str, list[Record]], real: Sequence[tuple[Real, Record]]) -> Any:
-    """Return a panel for every problem: the value at every tau, theory, and what is advised."""
+    """Return a panel for every problem: the value at every tau, theory, and the advised tau."""
     rows = -(-len(swept) // 3)
     figure, axes = canvas(rows, 3, height=3.4)
     for ax in axes.flat[len(swept) :]:

@@ -185,7 +185,7 @@ class MeanFunction:
         return rows[0].astype(np.float64)
 
     def call(self, given: Any, step: int | None = None) -> Any:
-        """Return what the function returns, at the next step or at a given one.
+        """Return the output of the function, at the next step or at a given one.
 
         Parameters
         ----------

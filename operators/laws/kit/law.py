@@ -263,7 +263,7 @@ def usual(subject: Subject, context: Context, name: str) -> Iterator[Example]:
 
 
 def one_vector(subject: Subject, context: Context, name: str) -> Iterator[Example]:
-    """Return one drawn vector of every size of the budget."""
+    """Return a drawn vector of every size of the budget."""
     rng = context.rng(name)
     for d in context.budget.sizes:
         yield from drawn(d, 1, rng)
@@ -362,7 +362,7 @@ def _simplest(
 
 
 def _finding(verdict: Verdict) -> tuple[str, About]:
-    """Return what kind of failure it is: the exception's name or a violation, and what it is about."""
+    """Return the kind of a failure: the exception's name or a violation, and its subject."""
     return verdict.text.split(":")[0] if verdict.text.startswith("raised ") else "violation", verdict.about
 
 

@@ -67,7 +67,7 @@ class ClaimBets(ABC):
         """Return the vector with the most evidence against the claim."""
 
     def violation(self) -> Violation:
-        """Return what refutes it."""
+        """Return the refutation of the claim."""
         return Violation(self.finding(), self.about)
 
     def growth(self, vector: int) -> float:
