@@ -9,11 +9,13 @@ from typing import Self
 import numpy as np
 import torch
 
+from ..compressors.identity import Identity
 from ..compressors.low_rank import LowRank
 from ..compressors.random_k import pack_values
 from ..inputs import canonical
 from ..key import Key
 from ..message import Message
+from ..operator import Size
 from ..quantisers.thin_products import unit_columns
 from ..random import normal
 from .feedback import Feedback, State, vector
@@ -32,11 +34,13 @@ class PowerSGD(Feedback):
     shape : tuple of int or None, optional
         (m, n) with m n = d, or None for a near-square matrix.  The messages are those of ``LowRank``.  x is the step
         itself (learning rate times gradient).
+    exact_steps : int, optional
+        Number of first messages that send x itself, >= 0: ``start_powerSGD_iter`` of torch's ``PowerSGDState``.
 
     Raises
     ------
     ValueError
-        For parameters that ``LowRank`` rejects.
+        For parameters that ``LowRank`` rejects, and exact_steps < 0.
 
     Notes
     -----
@@ -51,43 +55,68 @@ class PowerSGD(Feedback):
 
     rank: int = 1
     shape: tuple[int, int] | None = None
+    exact_steps: int = 0
 
     name = "powersgd"
     sources = ("vogels2019",)
 
     def __post_init__(self) -> None:
         LowRank(self.rank, self.shape)
+        if self.exact_steps < 0:
+            raise ValueError(f"exact_steps must be >= 0; got exact_steps = {self.exact_steps}: give 0 for none")
 
     @property
     def operator(self) -> LowRank:  # type: ignore[override]
         """Stateless operator with the same messages."""
         return LowRank(self.rank, self.shape)
 
+    def bits(self, d: int) -> Size:
+        """Return the size of the factors; with exact steps, that of the longest message."""
+        size = self.operator.bits(d)
+        return size if not self.exact_steps or size == Size.fixed(32 * d) else Size(None, 32 * d, 32 * d)
+
     def init(self, d: int) -> State:
-        """Return the initial state: zero residual, zero start."""
-        return {"residual": torch.zeros(d), "start": torch.zeros(self.operator.matrix_shape(d)[1], self.rank)}
+        """Return the initial state: zero residual, zero start, and message 0 if the first ones are exact."""
+        state = {"residual": torch.zeros(d), "start": torch.zeros(self.operator.matrix_shape(d)[1], self.rank)}
+        return state | ({"step": torch.tensor(0)} if self.exact_steps else {})
 
     def encode(self, state: State, x: torch.Tensor, *, key: Key) -> tuple[State, Message]:
         """Send one power iteration on x plus the residual."""
         gradient = vector(x, state, "residual")
         corrected = gradient + state["residual"].to(gradient.device)
         flat, d, operator = canonical(corrected), corrected.numel(), self.operator
-        if operator.is_exact(d):
-            message, start = operator.encode(corrected, key=key), state["start"]
+        counted = counted_step(state)
+        if operator.is_exact(d) or is_exact_step(state, self.exact_steps):
+            message, start = Identity().encode(corrected, key=key), state["start"]
         else:
             p, q = operator.factors(flat, nudged(state["start"].double().numpy(), key))
             payload, bits = pack_values(np.concatenate([p.reshape(-1), q.reshape(-1)]))
             message = Message(torch.from_numpy(payload).to(corrected.device), bits)
             start = torch.from_numpy(unit_columns(q.astype(np.float64)))  # used by the step on the CPU
-        return {"residual": corrected - operator.decode(message, d=d), "start": start}, message
+        return {"residual": corrected - self._decoded(message, d), "start": start, **counted}, message
 
     def decode(self, state: State, message: Message, *, d: int, key: Key | None = None) -> tuple[State, torch.Tensor]:
-        """Decode the product of the factors; the receiver has no state."""
-        return state, self.operator.decode(message, d=d)
+        """Decode the product of the factors, or x itself; the receiver has no state."""
+        return state, self._decoded(message, d)
+
+    def _decoded(self, message: Message, d: int) -> torch.Tensor:
+        """Decode by the length: factors are shorter than x itself."""
+        exact = self.exact_steps > 0 and message.bits == 32 * d
+        return (Identity() if exact else self.operator).decode(message, d=d)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        return cls(), cls(4)
+        return cls(), cls(4), cls(exact_steps=2)
+
+
+def is_exact_step(state: State, exact_steps: int) -> bool:
+    """Return whether the next message of this state sends the vector itself."""
+    return exact_steps > 0 and int(state["step"]) < exact_steps
+
+
+def counted_step(state: State) -> State:
+    """Return the count of messages after one more; empty where a state counts none."""
+    return {"step": state["step"] + 1} if "step" in state else {}
 
 
 def nudged(start: np.ndarray, key: Key) -> np.ndarray:

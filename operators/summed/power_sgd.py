@@ -12,7 +12,7 @@ from bounds.claims import NoClaim
 
 from ..compressors.low_rank import LowRank
 from ..feedback.feedback import State
-from ..feedback.power_sgd import PowerSGD, nudged
+from ..feedback.power_sgd import PowerSGD, counted_step, is_exact_step, nudged
 from ..key import Key
 from ..quantisers.thin_products import orthonormal, times, times_transposed, transposed_times, unit_columns
 from .summed import Rounds, Summed
@@ -29,11 +29,13 @@ class SummedPowerSGD(Summed):
         r >= 1.
     shape : tuple of int or None, optional
         Of the matrix, (rows, columns) with rows columns = d; None for a near-square one.
+    exact_steps : int, optional
+        Number of first steps in which x itself is summed, >= 0: ``start_powerSGD_iter`` of torch's ``PowerSGDState``.
 
     Raises
     ------
     ValueError
-        As ``LowRank`` does; in a step, on all ranks, where a sum exceeds binary32.
+        As ``PowerSGD`` does; in a step, on all ranks, where a sum exceeds binary32.
 
     Notes
     -----
@@ -47,28 +49,30 @@ class SummedPowerSGD(Summed):
 
     rank: int = 1
     shape: tuple[int, int] | None = None
+    exact_steps: int = 0
 
     name = "summed_powersgd"
     sources = ("vogels2019",)
     coordinatewise = False
 
     def __post_init__(self) -> None:
-        LowRank(self.rank, self.shape)
+        PowerSGD(self.rank, self.shape, self.exact_steps)
 
     def init(self, d: int) -> State:
         """Return the state at the start: a residual of zero, and no direction."""
-        return PowerSGD(self.rank, self.shape).init(d)
+        return PowerSGD(self.rank, self.shape, self.exact_steps).init(d)
 
     def rounds(self, state: State, x: np.ndarray, *, key: Key, m: int, member: bool) -> Rounds:
         """Sum the left factors, then the right ones."""
         operator, d = LowRank(self.rank, self.shape), x.size
         owed = state["residual"].numpy()
         corrected = x.astype(np.float64) + owed
-        if operator.is_exact(d):
+        counted = counted_step(state)
+        if operator.is_exact(d) or is_exact_step(state, self.exact_steps):
             sums = yield (_binary32(corrected),)
             _require_finite(sums.values[0])
             kept = torch.zeros(d) if member else state["residual"]
-            return {"residual": kept, "start": state["start"]}, sums.values[0] / np.float32(sums.members)
+            return {"residual": kept, "start": state["start"], **counted}, sums.values[0] / np.float32(sums.members)
         rows, columns = operator.matrix_shape(d)
         padded = np.zeros(rows * columns)
         padded[:d] = corrected
@@ -84,13 +88,13 @@ class SummedPowerSGD(Summed):
         q = right.values[0].astype(np.float64).reshape(columns, -1) / right.members
         residual = _binary32(corrected - times_transposed(p, right_i).reshape(-1)[:d]).values
         kept = torch.from_numpy(residual) if member else state["residual"]
-        new_state = {"residual": kept, "start": torch.from_numpy(unit_columns(q))}
+        new_state = {"residual": kept, "start": torch.from_numpy(unit_columns(q)), **counted}
         mean = _binary32(times_transposed(p, q).reshape(-1)[:d]).values
         _require_finite(mean)
         return new_state, mean
 
     def bits_of_rounds(self, d: int, m: int) -> tuple[int, ...]:
-        """Return the left factors and the right ones in binary32, or all of x."""
+        """Return the left factors and the right ones in binary32, or all of x, after the exact steps."""
         operator = LowRank(self.rank, self.shape)
         if operator.is_exact(d):
             return (32 * d,)

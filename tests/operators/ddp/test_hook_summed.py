@@ -5,9 +5,10 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
 from torch.nn.parallel import DistributedDataParallel
 
-from operators import QSGD, ErrorFeedback, Key
+from operators import QSGD, ErrorFeedback, Key, PowerSGD
 from operators.ddp import register, register_summed
 from operators.summed import SharedScale, SignVote, SumEnd, SummedPowerSGD, sum_of_ranks
 
@@ -161,3 +162,50 @@ def test_what_has_no_place_beside_a_sum_is_refused():
     sentences, exchange = reports(work, 2)[0]
     assert len(set(sentences)) == 3
     assert exchange == "sum"
+
+
+def low_rank_gradients(place, connect, steps=4):
+    """Gradients of one matrix: the mean of all ranks has full rank at every step."""
+    model = DistributedDataParallel(torch.nn.Linear(12, 9, bias=False))
+    connect(model)
+    found = []
+    for step in range(steps):
+        draw = torch.Generator().manual_seed(10 * step + place.rank)
+        model.zero_grad()
+        (model(torch.eye(12)) * torch.randn(12, 9, generator=draw)).sum().backward()
+        found.append(model.module.weight.grad.clone())
+    return found
+
+
+def test_exact_first_steps_are_those_of_torchs_hook():
+    """Steps 0 and 1 are equal bit for bit; from step 2 on both hooks send one factor of rank 1."""
+
+    def theirs(model):
+        model.register_comm_hook(
+            powerSGD_hook.PowerSGDState(None, 1, start_powerSGD_iter=2), powerSGD_hook.powerSGD_hook
+        )
+
+    def ours(model):
+        register(model, SummedPowerSGD(1, exact_steps=2), scope="layer", key=KEY)
+
+    def gathered(model):
+        register(model, PowerSGD(1, exact_steps=2), scope="layer", key=KEY)
+
+    for of_torch, of_sums, of_messages in reports(
+        lambda place: [low_rank_gradients(place, connect) for connect in (theirs, ours, gathered)], 2
+    ):
+        for step, expected in enumerate(of_torch):
+            ranks = [np.linalg.matrix_rank(found[step], tol=1e-5) for found in (of_torch, of_sums, of_messages)]
+            if step < 2:
+                np.testing.assert_array_equal(of_sums[step], expected)
+                np.testing.assert_array_equal(of_messages[step], expected)
+            assert ranks == ([9, 9, 9] if step < 2 else [1, 1, 2])  # the mean of two messages has rank 2
+
+
+def test_a_restart_within_the_exact_steps_goes_on_bit_for_bit():
+    def work(place):
+        method = SummedPowerSGD(1, exact_steps=3)
+        return [exchange_gradients(place, method, "layer", steps=5, restarted=again)[0] for again in (False, True)]
+
+    for whole, restarted in reports(work, processes=2):
+        assert_same(whole, restarted)

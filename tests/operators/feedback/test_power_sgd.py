@@ -120,3 +120,26 @@ def test_short_vectors_are_sent_whole_and_wrong_shapes_refused():
         PowerSGD(1, (2, 3)).init(7)
     with pytest.raises(ValueError, match="rank must be at least 1"):
         PowerSGD(0)
+
+
+def test_first_messages_are_exact_and_owe_nothing_and_later_ones_are_those_of_a_fresh_start():
+    d, exact = 40, 3
+    feedback, plain = PowerSGD(1, (5, 8), exact_steps=exact), PowerSGD(1, (5, 8))
+    state, fresh = feedback.init(d), plain.init(d)
+    for t, x in enumerate(stream(d, 6)):
+        state, message = feedback.encode(state, x, key=Key(0, step=t))
+        decoded = feedback.decode({}, message, d=d)[1]
+        if t < exact:
+            assert (message.bits, torch.equal(decoded, x), state["residual"].any()) == (32 * d, True, False)
+            continue
+        fresh, same = plain.encode(fresh, x, key=Key(0, step=t))
+        assert torch.equal(message.payload, same.payload)
+        assert all(torch.equal(state[name], value) for name, value in fresh.items())
+    assert feedback.bits(d).worst_case == 32 * d
+    assert plain.bits(d).exact == 32 * 13
+
+
+@pytest.mark.parametrize("steps", [-1, 1.5, True])
+def test_a_number_of_exact_steps_that_is_none_is_refused(steps):
+    with pytest.raises(ValueError, match=f"exact_steps .*; got exact_steps = {steps}"):
+        PowerSGD(exact_steps=steps)
