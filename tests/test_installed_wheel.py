@@ -33,7 +33,7 @@ event.register("numba:compile", Compilations())
 operator, x = parse("signsgd"), torch.linspace(-1, 1, 10_000)
 y = operator.decode(operator.encode(x, key=Key(0)), d=x.numel(), key=Key(0))
 assert torch.equal(y, torch.where(x < 0, -1.0, 1.0))
-folder = compilation.folders.writable_folder()
+folder = compilation.code_cache.writable_folder()
 sys.stdout.write(f"{compilation.__file__} {Compilations.count} {folder}")
 """
 

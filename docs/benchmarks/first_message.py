@@ -47,10 +47,10 @@ from pathlib import Path
 start_s, cpu_s = time.perf_counter(), time.process_time()
 import torch
 from operators import Key, parse
-from operators.compilation import folders
+from operators.compilation import code_cache
 torch.set_num_threads(1)
 if sys.argv[2] in ("empty", "warm"):
-    folders.PACKAGE = Path(sys.argv[3])
+    code_cache.PACKAGE = Path(sys.argv[3])
 operator, x = parse(sys.argv[1]), torch.randn({D}, generator=torch.Generator().manual_seed(0))
 ready_s, ready_cpu_s = time.perf_counter(), time.process_time()
 message = operator.encode(x, key=Key(0))

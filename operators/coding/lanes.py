@@ -2,7 +2,7 @@
 
 Loops over many short arrays are no vector code, because the compiler cannot tell that none overlaps another.  With
 these the loops say what happens in registers; each operation rounds like the scalar one, so that the numbers are the
-same on every processor.  ``kernels.hadamard.vector`` has eight binary32 numbers.
+same on every processor.  ``kernels.hadamard.cpu`` has eight binary32 numbers.
 """
 
 from __future__ import annotations

@@ -10,11 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..bits.bitstream import read_field
-from ..bits.writer import BitWriter, in_windows
+from ..bits.bitstream import BitWriter, in_windows, read_field
 from ..kernels.rice import MOST, PARAMETER_BITS, VALUE_BITS
-from ..kernels.rice.cpu import gap_string
-from ..kernels.rice.decoder import read_run, read_values
+from ..kernels.rice.cpu import gap_string, read_run, read_values
 from ..message import CorruptMessage
 from ..pieces import Runs
 

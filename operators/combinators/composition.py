@@ -10,7 +10,7 @@ import numpy as np
 
 from bounds.claims import Claim, Contractive, NoClaim, StrictlyContractive, Unbiased
 
-from ..bits.concatenate import join_messages, split_messages
+from ..bits.bitstream import join_messages, split_messages
 from ..compressors.float_cast import FloatCast
 from ..compressors.natural_compression import NaturalCompression
 from ..compressors.qsgd import QSGD

@@ -9,7 +9,7 @@ import numpy as np
 
 from bounds.claims import Claim, Contractive, NoClaim, Unbiased
 
-from ..bits.concatenate import join_messages, split_messages
+from ..bits.bitstream import join_messages, split_messages
 from ..compressors.natural_compression import NaturalCompression
 from ..compressors.qsgd import QSGD
 from ..compressors.random_k import RandomK

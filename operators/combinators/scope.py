@@ -20,7 +20,7 @@ import torch
 from bounds.claims import Claim, Contractive, NoClaim, StrictlyContractive, Unbiased
 
 from ..bits import elias
-from ..bits.concatenate import join_messages, split_messages
+from ..bits.bitstream import join_messages, split_messages
 from ..key import Key
 from ..operator import Operator, Randomness, Size
 

@@ -1,10 +1,14 @@
-"""The machine code of one loop on disk: one file for each types of arguments and each processor."""
+"""The machine code of compiled loops on disk: one file for each types of arguments and each processor."""
 
 from __future__ import annotations
 
 import hashlib
+import logging
+import os
 import pickle
 import sys
+import tempfile
+import time
 import uuid
 from collections.abc import Callable
 from functools import cached_property, lru_cache
@@ -13,16 +17,108 @@ from typing import Any
 
 import llvmlite
 import numba
-from numba.core import event
+from numba.core import config, event
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
+from numba.misc.appdirs import AppDirs
 
-from .folders import folders, writable_folder
-from .notice import Notice
 from .processors import processors
 from .stamp import stamp
+
+# Where machine code is kept: the folder that NUMBA_CACHE_DIR names, the package's own, or the user's cache folder.
+
+PACKAGE = Path(__file__).parent / "code"
+
+
+def folders() -> tuple[Path, ...]:
+    """Return all folders in which code is looked for, in their order.
+
+    Those outside the package have a folder for every place in which the package is installed.
+    """
+    place = hashlib.sha256(str(PACKAGE).encode()).hexdigest()[:12]
+    user = _users() / place
+    return (Path(config.CACHE_DIR) / f"ratedist-{place}", PACKAGE, user) if config.CACHE_DIR else (PACKAGE, user)
+
+
+def _users() -> Path:
+    """Return the user's cache folder; XDG_CACHE_HOME counts only where it is absolute, as its specification says."""
+    folder = Path(AppDirs("ratedist", appauthor=False).user_cache_dir)
+    return folder if folder.is_absolute() else Path(os.path.expanduser("~/.cache/ratedist"))
+
+
+@lru_cache(maxsize=8)
+def _is_writable(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def writable_folder() -> Path | None:
+    """Return the first folder that can be written, None if there is none."""
+    return next((folder for folder in folders() if _is_writable(folder)), None)
+
+
+# One line to the user when compilation keeps a process waiting.
+
+log = logging.getLogger("operators")
+
+PATIENCE_S = 1.0
+
+
+class Notice(event.Listener):
+    """Add the seconds of compilations up, and say once what is going on when they exceed ``PATIENCE_S``."""
+
+    def __init__(self) -> None:
+        self._depth, self._spent_s, self._begun_s, self._was_given = 0, 0.0, 0.0, False
+
+    def on_start(self, event: Any) -> None:
+        """Begin to count at the outermost function, and look at the clock at those that it calls."""
+        module = event.data["dispatcher"].py_func.__module__
+        if not self._depth and module.partition(".")[0] != __name__.partition(".")[0]:
+            return  # a loop of the user's own
+        now_s = time.perf_counter()
+        if not self._depth:
+            self._begun_s = now_s
+        self._depth += 1
+        self._look(now_s)
+
+    def on_end(self, event: Any) -> None:
+        """Keep the seconds of the outermost function."""
+        if not self._depth:
+            return
+        now_s = time.perf_counter()
+        self._look(now_s)
+        self._depth -= 1
+        if not self._depth:
+            self._spent_s += now_s - self._begun_s
+
+    def _look(self, now_s: float) -> None:
+        if not self._was_given and self._spent_s + now_s - self._begun_s > PATIENCE_S:
+            self._was_given = True
+            log.warning(sentence())
+
+
+def sentence() -> str:
+    """Return the notice to the user: where the code will be, or why there is no such place."""
+    folder = writable_folder()
+    if folder is not None:
+        return (
+            f"compiling loops for this processor, once: the code is kept in {folder}; "
+            "python -m operators.precompile compiles those of all operators beforehand"
+        )
+    places = " nor ".join(str(folder) for folder in folders())
+    return (
+        f"compiling loops for this processor, again in every process: neither {places} can be written; "
+        "set NUMBA_CACHE_DIR to a folder that can"
+    )
+
+
+# The machine code of one loop on disk: one file for each types of arguments and each processor.
 
 STAMP_BYTES = 32
 

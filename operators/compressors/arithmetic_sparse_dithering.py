@@ -14,8 +14,7 @@ import numpy as np
 from bounds.claims import StrictlyContractive
 
 from ..bits import elias
-from ..bits.bitstream import BitReader, words
-from ..bits.writer import grow, in_windows, shift_down
+from ..bits.bitstream import BitReader, grow, in_windows, shift_down, words
 from ..coding import range_coder
 from ..coding.size_bounds import SLACK, least
 from ..compilation import jit

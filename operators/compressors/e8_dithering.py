@@ -11,8 +11,7 @@ import numpy as np
 
 from bounds.claims import Unbiased
 
-from ..bits.bitstream import words
-from ..bits.writer import grow, in_windows
+from ..bits.bitstream import grow, in_windows, words
 from ..coding import e8, e8_model, range_coder
 from ..key import Key
 from ..message import CorruptMessage

@@ -15,9 +15,8 @@ from bounds.special.sphere_quantiser import lloyd_max_moments
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
-from ..quantisers.bits_per_coordinate import require_bits_per_coordinate
 from ..quantisers.lloyd_max import lloyd_max_grid, pack_nearest, pack_positive, unpack_levels
-from ..quantisers.rotation import HAAR_LIMIT, Rotation, prescale, unscale
+from ..quantisers.rotation import HAAR_LIMIT, Rotation, prescale, require_bits_per_coordinate, unscale
 from ..quantisers.scale import energy, nearest, negligible
 from ..rate import Rate
 

@@ -15,7 +15,7 @@ from ..bits.bitstream import BitReader, pack
 from ..coding import sparse_runs
 from ..kernels import kernels_for, rice
 from ..kernels.backend import zeros
-from ..kernels.rice.decoder import unpack
+from ..kernels.rice.cpu import unpack
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import DeviceOperator, Size

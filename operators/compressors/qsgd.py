@@ -13,14 +13,11 @@ import torch
 from bounds.claims import Unbiased
 
 from .. import rows
-from ..bits.bitstream import float_bytes, read_floats
-from ..bits.writer import BitWriter
-from ..coding.qsgd_size import bucket_bits
+from ..bits.bitstream import BitWriter, float_bytes, read_floats
+from ..coding.size_bounds import bucket_bits
 from ..kernels import Kernels, elias, kernels_for
 from ..kernels import levels as rounding
-from ..kernels.elias import decoder
-from ..kernels.elias import rows as elias_rows
-from ..kernels.elias.cpu import encode_run
+from ..kernels.elias import cpu as elias_cpu
 from ..kernels.philox import TILE, Stream
 from ..key import Key
 from ..message import CorruptMessage, Messages
@@ -197,12 +194,12 @@ class QSGD(DeviceOperator, Streamed):
             return rows.joined(
                 int(self.bits(d).exact or 0), rows.floats(sent), rows.packed(levels + np.int32(self.levels), self.width)
             )
-        return elias_rows.encode(np.ascontiguousarray(levels), sent, step, self.code, self.levels)
+        return elias_cpu.encode_rows(np.ascontiguousarray(levels), sent, step, self.code, self.levels)
 
     def _decode_rows(self, messages: Messages, d: int, keys: Sequence[Key]) -> np.ndarray:
         step = min(self.bucket or d, d)
         if self.code != "fixed":
-            return elias_rows.decode(messages, d, step, self.code, self.levels, self.norm == "max")
+            return elias_cpu.decode_rows(messages, d, step, self.code, self.levels, self.norm == "max")
         payload, buckets = messages.rows(int(self.bits(d).exact or 0)), -(-d // step)
         sent = rows.read_floats(payload[:, : 4 * buckets])
         levels = rows.filled(rows.unpacked(payload[:, 4 * buckets :], d, self.width) - self.levels, step)
@@ -218,7 +215,7 @@ class QSGD(DeviceOperator, Streamed):
     def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
         if self.code == "fixed":
             return self._decode_fixed(payload, bits, d)
-        return decoder.decode(payload, bits, d, self.bucket or d, self.code, self.levels, self.norm == "max")
+        return elias_cpu.decode(payload, bits, d, self.bucket or d, self.code, self.levels, self.norm == "max")
 
     def _decode_fixed(self, payload: torch.Tensor, bits: int, d: int) -> torch.Tensor:
         sent = self._read_norms(payload, bits, d)
@@ -336,7 +333,7 @@ class QSGD(DeviceOperator, Streamed):
             levels = kernels_for(vector).levels.signed(vector, width, norms.double(), self.levels, words).numpy()
             begins, ends = part.start % step == 0, part.stop % step == 0 or part.stop == d
             since = 0 if begins else since
-            string = encode_run(
+            string = elias_cpu.encode_run(
                 levels, norms.numpy(), width, self.code, self.levels, begins=begins, since=since, ends=ends
             )
             writer.append(*string)
@@ -348,7 +345,7 @@ class QSGD(DeviceOperator, Streamed):
         if self.code == "fixed":
             yield from super()._decode_runs(payload, bits, d, key)
             return
-        reader = decoder.Reader(payload, bits, self.code, self.levels, self.norm == "max")
+        reader = elias_cpu.Reader(payload, bits, self.code, self.levels, self.norm == "max")
         step = min(self.bucket or d, d)
         for part in self._runs(d):
             ends = min((part.start // step + 1) * step, d)

@@ -17,8 +17,7 @@ from ..coding.support_set import decode_support, encode_support, support_bits
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
-from ..quantisers.bits_per_coordinate import require_bits_per_coordinate
-from ..quantisers.rotation import HAAR_LIMIT, Rotation, prescale, unscale
+from ..quantisers.rotation import HAAR_LIMIT, Rotation, prescale, require_bits_per_coordinate, unscale
 from ..quantisers.scale import energy, nearest, negligible, round_up_to_float32
 from ..quantisers.shared_rounding import (
     MAX_BITS,

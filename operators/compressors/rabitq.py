@@ -13,9 +13,8 @@ from bounds.claims import NoClaim, Unbiased
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
-from ..quantisers.bits_per_coordinate import require_bits_per_coordinate
 from ..quantisers.lloyd_max import unpack_levels
-from ..quantisers.rotation import QUANTISER_LIMIT, Rotation, prescale, unscale
+from ..quantisers.rotation import QUANTISER_LIMIT, Rotation, prescale, require_bits_per_coordinate, unscale
 from ..quantisers.scale import energy, nearest, negligible
 from ..quantisers.sphere_grid import MAX_BITS, mean_square_tangent, pack_direction
 from ..rate import Rate

@@ -13,7 +13,7 @@ import torch
 
 from bounds.claims import Unbiased
 
-from ..coding import sparse_level_runs, sparse_levels
+from ..coding import sparse_levels
 from ..coding.size_bounds import SLACK, least
 from ..kernels import kernels_for
 from ..key import Key
@@ -121,11 +121,11 @@ class RandomisedSparseDithering(InRuns):
         def levels() -> Iterator[np.ndarray]:
             return (self._levels(x, part.start, norm, d, key) for part, x in runs())
 
-        return sparse_level_runs.write(norm, levels, d, 0)
+        return sparse_levels.write_runs(norm, levels, d, 0)
 
     def _decode_runs(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:
         h = self.spacing(d)
-        return sparse_level_runs.read(payload, bits, d, 0, h, math.ceil(1 / h), list(self._runs(d)))
+        return sparse_levels.read_runs(payload, bits, d, 0, h, math.ceil(1 / h), list(self._runs(d)))
 
 
 @lru_cache(maxsize=256)

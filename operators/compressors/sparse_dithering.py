@@ -12,7 +12,7 @@ import numpy as np
 
 from bounds.claims import StrictlyContractive
 
-from ..coding import sparse_level_runs, sparse_levels
+from ..coding import sparse_levels
 from ..coding.support_set import RANKED, support_bits
 from ..compilation import jit
 from ..key import Key
@@ -178,10 +178,10 @@ class SparseDithering(InRuns):
         quantised = Quantised(runs, self.nu, d)
         if quantised.g == 0:
             return np.zeros(4, np.uint8), sparse_levels.SCALE_BITS
-        return sparse_level_runs.write(quantised.g, quantised.levels, d, 1)
+        return sparse_levels.write_runs(quantised.g, quantised.levels, d, 1)
 
     def _decode_runs(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:
-        return sparse_level_runs.read(
+        return sparse_levels.read_runs(
             payload, bits, d, 1, spacing(self.nu, d), highest(self.nu, d), list(self._runs(d))
         )
 

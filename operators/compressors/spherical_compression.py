@@ -10,9 +10,9 @@ import numpy as np
 
 from bounds.claims import StrictlyContractive
 
-from ..bits.golomb import Golomb
-from ..bits.writer import BitWriter
+from ..bits.bitstream import BitWriter
 from ..coding import spherical
+from ..coding.spherical import Golomb
 from ..key import Key
 from ..operator import Size
 from ..pieces import InRuns, Runs

@@ -17,8 +17,7 @@ from bounds.claims import StrictlyContractive
 from ..coding import sparse_runs
 from ..kernels import kernels_for, rice
 from ..kernels.backend import scattered
-from ..kernels.rice import rows as rice_rows
-from ..kernels.rice.decoder import unpack
+from ..kernels.rice.cpu import pack_rows, unpack, unpack_rows
 from ..key import Key
 from ..message import Messages
 from ..operator import DeviceOperator, Size
@@ -126,10 +125,10 @@ class TopK(DeviceOperator, InRuns):
         d = x.shape[1]
         k = kept(self.fraction, self.k, d)
         index = np.sort(np.argsort(-np.abs(x), axis=1, kind="stable")[:, :k], axis=1)
-        return rice_rows.pack(index, np.take_along_axis(x, index, 1), d)
+        return pack_rows(index, np.take_along_axis(x, index, 1), d)
 
     def _decode_rows(self, messages: Messages, d: int, keys: Sequence[Key]) -> np.ndarray:
-        index, values = rice_rows.unpack(messages, kept(self.fraction, self.k, d), d)
+        index, values = unpack_rows(messages, kept(self.fraction, self.k, d), d)
         out = np.zeros((len(messages), d), np.float32)
         np.put_along_axis(out, index, values, 1)
         return out

@@ -16,9 +16,8 @@ from ..coding.fixed_width import pack_fixed, unpack_fixed
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
-from ..quantisers.bits_per_coordinate import require_bits_per_coordinate
 from ..quantisers.lloyd_max import lloyd_max_grid, unpack_levels
-from ..quantisers.rotation import QUANTISER_LIMIT, Rotation, prescale, unscale
+from ..quantisers.rotation import QUANTISER_LIMIT, Rotation, prescale, require_bits_per_coordinate, unscale
 from ..quantisers.scale import energy, nearest, negligible
 from ..quantisers.sign_sketch import from_sketch, sketch, sketch_norm
 from ..rate import Rate

@@ -10,7 +10,7 @@ import numpy as np
 
 from bounds.claims import Unbiased
 
-from ..bits.writer import BitWriter
+from ..bits.bitstream import BitWriter
 from ..coding import spherical
 from ..compilation import jit
 from ..key import Key

@@ -12,7 +12,7 @@ import numpy as np
 
 from bounds.claims import Unbiased
 
-from ..bits.writer import changed
+from ..bits.bitstream import changed
 from ..coding.fixed_width import pack_fixed, unpack_fixed
 from ..compilation import jit
 from ..key import Key

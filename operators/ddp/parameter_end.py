@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..bits.concatenate import join_messages, split_messages
+from ..bits.bitstream import join_messages, split_messages
 from ..exchange.channel import stage_key
 from ..feedback.feedback import Feedback, State
 from ..key import Key

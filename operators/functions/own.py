@@ -17,8 +17,7 @@ from bounds.numbers import SupportsArray
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import DeviceOperator, Operator, Size
-from .forms.choice import form_of
-from .forms.form import Form
+from .forms import Form, form_of
 from .global_streams import seeded
 
 Bits = float | Callable[[int], float] | None

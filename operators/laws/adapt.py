@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ..functions.forms.choice import Library, form_of
+from ..functions.forms import Library, form_of
 from .kit.examples import Domain
 from .kit.subject import Array, ClaimSource, Subject, claim_spelled
 

@@ -12,7 +12,7 @@ import torch
 from bounds.claims import Contractive, StrictlyContractive, Unbiased
 
 from ..aggregate.aggregate import Aggregate, server_key
-from ..functions.forms.hook import Hook
+from ..functions.forms import Hook
 from ..key import Key
 from ..message import CorruptMessage, Message
 from .betting.eprocess import SLACK, DirectionBets, ExcessBets, inflated

@@ -14,7 +14,7 @@ import torch
 from bounds.special.elementary import InversePowerOfTwoLessOne
 from bounds.special.sphere_quantiser import lloyd_max_sphere_distortion
 
-from ..functions.forms.form import name_of
+from ..functions.forms import name_of
 from ..operator import Operator
 from .adapt import Library, _name
 from .betting.budget import Budget, spelled

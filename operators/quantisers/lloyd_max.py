@@ -10,7 +10,20 @@ import numpy as np
 from bounds.special.lloyd_max import lloyd_max_levels, lloyd_max_thresholds
 
 from ..compilation import jit
-from .added import added
+
+# A sum of a few numbers that is quick to load.
+
+
+@jit
+def added(numbers):
+    """Return the sum of a vector, one number after the other, as numba's own ``sum`` makes it.
+
+    That one asks SciPy for a BLAS when it is loaded, which takes a fresh process a quarter of a second.
+    """
+    total = 0.0
+    for value in numbers:
+        total += value
+    return total
 
 
 @dataclass(frozen=True, eq=False)

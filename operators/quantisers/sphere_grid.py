@@ -27,7 +27,7 @@ from bounds.special.sphere_quantiser import level_moments
 
 from ..compilation import jit
 from ..kernels.fields.cpu import pack_fields
-from .added import added
+from .lloyd_max import added
 
 MAX_BITS = 8
 STEPS = {2: 0.9957, 3: 0.5860, 4: 0.3352, 5: 0.1881, 6: 0.1041, 7: 0.0569, 8: 0.0308}  # of least error, Max (1960)

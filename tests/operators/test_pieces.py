@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from operators import CorruptMessage, Key, Message, OneBitSGD, all_operators, parse, specification
-from operators.bits import writer
+from operators.bits import bitstream
 from operators.coding import sparse_runs
 from operators.pieces import RUN, InPieces
 from tests.pooled import pooled
@@ -143,8 +143,8 @@ def test_windows_may_be_too_short(text, monkeypatch):
     """The decoder takes a longer one, and begins its run again."""
     operator, x = parse(text), vector(LONG)
     message = operator.encode(x, key=Key(3))
-    monkeypatch.setattr(writer, "LEAST", 4)
-    monkeypatch.setattr(writer, "AHEAD", 0.01)
+    monkeypatch.setattr(bitstream, "LEAST", 4)
+    monkeypatch.setattr(bitstream, "AHEAD", 0.01)
     decoded = torch.cat(list(operator.decode_pieces(message, d=LONG, key=Key(3))))
     assert torch.equal(decoded, operator.decode(message, d=LONG, key=Key(3)))
 

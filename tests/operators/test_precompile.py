@@ -14,10 +14,10 @@ COMPILE = """
 import sys
 from pathlib import Path
 from numba.core import event
-from operators.compilation import folders
+from operators.compilation import code_cache
 from operators.precompile import send_examples
 
-folders.PACKAGE = Path(sys.argv[1])
+code_cache.PACKAGE = Path(sys.argv[1])
 
 class Compilations(event.Listener):
     names = []

@@ -52,7 +52,7 @@ MUTANTS = tuple(
         ("operators/compressors/qsgd.py", "math.sqrt(s * s + length - 1)", "math.sqrt(s * s + length)"),
         ("operators/random.py", "2 * pairs).astype(np.float64) + 0.5)", "2 * pairs).astype(np.float64) + 1.0)"),
         ("operators/compressors/randomised_sparse_dithering.py", "- t * below**2", "+ t * below**2"),
-        ("operators/coding/sparse_level_runs.py", "signs, signs + k", "signs, signs + k + 1"),
+        ("operators/coding/sparse_levels.py", "signs, signs + k", "signs, signs + k + 1"),
         ("operators/kernels/trits/cpu.py", "g[0] + 3 * (g[1] +", "g[1] + 3 * (g[0] +"),
         # ratedist
         ("ratedist/cluster/travel.py", "1 + 1 / owners, 1 + m / owners", "1 + m / owners, 1 + 1 / owners"),

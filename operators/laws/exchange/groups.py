@@ -13,7 +13,7 @@ import torch
 
 from bounds.claims import UnbiasedMean
 
-from ...functions.forms.form import name_of
+from ...functions.forms import name_of
 from ...key import Key
 from ..adapt import Library
 from ..kit.examples import Example

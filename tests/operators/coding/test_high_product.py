@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from operators.coding.high_product import high_product, quotient, reciprocal
+from operators.coding.e8 import high_product, quotient, reciprocal
 
 WORDS = st.integers(0, 2**64 - 1)
 

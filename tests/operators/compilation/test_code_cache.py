@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from numba.core import config
 
-from operators.compilation import folders as places
+from operators.compilation import code_cache as places
 from operators.compilation import jit
-from operators.compilation.code_cache import CodeCache
-from operators.compilation.notice import Notice, sentence
+from operators.compilation.code_cache import CodeCache, Notice, sentence
 
 STEP = 2
 
@@ -129,7 +128,7 @@ class Compiled:
 @pytest.fixture
 def clock(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("operators.compilation.notice.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("operators.compilation.code_cache.time.perf_counter", lambda: now[0])
     return now
 
 

@@ -7,9 +7,8 @@ import pytest
 from scipy.stats import beta
 
 from operators import CorruptMessage, Key, SphericalCompression, UnbiasedSphericalCompression
-from operators.bits.golomb import Golomb
 from operators.coding import spherical
-from operators.coding.spherical import cap
+from operators.coding.spherical import Golomb, cap
 
 from ..oracles import refuses_payloads
 from ..plain_philox import bits32_numpy

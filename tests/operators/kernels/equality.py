@@ -19,6 +19,7 @@ from operators.kernels.philox import Stream
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 OTHERS = ["reference", *(["cuda"] if INTERPRETED or torch.cuda.is_available() else [])]  # compared with "cpu"
 SIZES = (1, 63, 64, 65, 4097)
+CPU_ONLY = {("elias", "decode"), ("rice", "unpack")}  # decoders of payloads on any device
 FEW = settings(max_examples=4 if INTERPRETED else 25)
 
 
@@ -26,17 +27,12 @@ class Primitive:
     """A primitive's package, and its kernels as functions that find their back end by the first tensor."""
 
     def __init__(self, name: str) -> None:
-        self._name, package = name, import_module(f"operators.kernels.{name}")
-        self._modules = [
-            package,
-            *([import_module(f"{package.__name__}.decoder")] if name in ("elias", "rice") else []),
-        ]
+        self._name, self._package = name, import_module(f"operators.kernels.{name}")
 
     def __getattr__(self, name: str) -> Any:
-        for module in self._modules:
-            if hasattr(module, name):
-                return getattr(module, name)
-        return partial(self._call, name)
+        if (self._name, name) in CPU_ONLY:
+            return getattr(import_module(f"{self._package.__name__}.cpu"), name)
+        return getattr(self._package, name) if hasattr(self._package, name) else partial(self._call, name)
 
     def _call(self, name: str, *arguments: Any, **options: Any) -> Any:
         x = next(a for a in arguments if isinstance(a, torch.Tensor))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from operators.compilation import jit
-from operators.quantisers.added import added
+from operators.quantisers.lloyd_max import added
 
 SEND = """
 import sys, torch

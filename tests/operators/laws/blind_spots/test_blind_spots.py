@@ -125,7 +125,7 @@ def test_hook_whose_rank_0_takes_no_part_ends_with_a_sentence(monkeypatch):
     def absent(y):
         return y if dist.get_world_size() > 1 and dist.get_rank() == 0 else hooks.mean(y)
 
-    monkeypatch.setattr("operators.functions.forms.hook.PATIENCE_S", 0.5)
+    monkeypatch.setattr("operators.functions.forms.PATIENCE_S", 0.5)
     subject = adapt(hooks.hook(absent), claim=ONE)
     (failure,) = check(subject, budget=UNTIMED, seed=5, laws=["hook-mean"]).failures
     assert "every rank must call the same collectives" in failure.text
