@@ -1,1 +1,1 @@
-"""Compressors of one vector without memory, one operator per file."""
+"""Compressors of one vector without memory, one family per file."""

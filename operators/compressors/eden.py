@@ -1,4 +1,4 @@
-"""EDEN: rotate, round to the Lloyd-Max levels of the normal law, rotate back."""
+"""EDEN and DRIVE: rotate, round to the Lloyd-Max levels of the normal law, rotate back."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from ..quantisers.lloyd_max import lloyd_max_grid, pack_nearest, pack_positive, 
 from ..quantisers.rotation import HAAR_LIMIT, Rotation, prescale, require_bits_per_coordinate, unscale
 from ..quantisers.scale import energy, nearest, negligible
 from ..rate import Rate
+
+# EDEN: rotate, round to the Lloyd-Max levels of the normal law, rotate back.
 
 Scale = Literal["unbiased", "mse"]
 SCALE_BYTES = 4
@@ -140,3 +142,58 @@ class EDEN(Operator):
         levels, q = lloyd_max_grid(self.bits_per_coordinate).levels / np.float32(math.sqrt(d)), np.empty(d, np.float32)
         unpack_levels(payload[SCALE_BYTES:], self.bits_per_coordinate, levels, q)
         return unscale(Rotation(d, key).inverse(q), sent)
+
+
+# DRIVE: the signs of the rotated vector and a scale; EDEN at one bit.
+
+
+@dataclass(frozen=True)
+class DRIVE(Operator):
+    """Send the signs of the rotated x and a scale; decode the scaled signs, rotated back.
+
+    Parameters
+    ----------
+    x
+        Float tensor, shape (d,).  The messages equal those of ``EDEN(1, scale)`` (Vargaftik et
+        al. 2021).  d + 32 bits.
+    scale : Scale, optional
+        "unbiased" or "mse" (smaller error, biased).
+
+    Raises
+    ------
+    ValueError
+        For an unknown scale, or if it exceeds binary32.
+    """
+
+    scale: Scale = "unbiased"
+
+    name = "drive"
+    sources = ("vargaftik2021",)
+    randomness = "shared"
+    equivariant = frozenset({"scale"})
+
+    def __post_init__(self) -> None:
+        self.eden  # noqa: B018  checks the scale
+
+    @property
+    def eden(self) -> EDEN:
+        """Equivalent ``EDEN`` operator."""
+        return EDEN(1, self.scale)
+
+    def claim(self, d: int) -> Unbiased | Contractive | NoClaim:
+        """Return the claim of EDEN at one bit."""
+        return self.eden.claim(d)
+
+    def bits(self, d: int) -> Size:
+        """Return 32 bits for the scale and one bit per coordinate."""
+        return self.eden.bits(d)
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return cls(), cls("mse")
+
+    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
+        return self.eden._encode(x, key)
+
+    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
+        return self.eden._decode(payload, bits, d, key)

@@ -1,4 +1,4 @@
-"""Random-k: keep random coordinates and rescale them, without bias."""
+"""Random coordinates, unbiased and scaled to a contraction."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Self
 
 import numpy as np
 
-from bounds.claims import Unbiased
+from bounds.claims import Contractive, Unbiased
 
 from .. import rows
 from ..coding.fixed_width import PIECE
@@ -138,8 +138,72 @@ def zeros_but(n: int, places: np.ndarray, values: np.ndarray) -> np.ndarray:
     return out
 
 
+class _RandomCoordinates(InRuns):
+    """k random coordinates as binary32 numbers; both ends draw their places from the key."""
+
+    fraction: float | None
+    k: int | None
+
+    randomness = "shared"
+    rate = Rate("fraction", few=2.0**-30, many=1.0)
+    equivariant = frozenset({"scale", "sign"})
+
+    def __post_init__(self) -> None:
+        check_fraction(self.fraction, self.k)
+
+    def bits(self, d: int) -> Size:
+        """Return 32 k bits."""
+        return Size.fixed(32 * kept(self.fraction, self.k, d))
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return cls(fraction=0.1), cls(k=1), cls(fraction=1.0)  # type: ignore[call-arg]
+
+    def _check(self, values: np.ndarray, d: int) -> None:
+        """Raise ValueError if the chosen values cannot be decoded."""
+
+    def _decoded(self, values: np.ndarray, k: int, d: int) -> np.ndarray:
+        """Return the coordinates of these values."""
+        return values
+
+    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
+        values = x[random_support(key, kept(self.fraction, self.k, x.size), x.size)]
+        self._check(values, x.size)
+        return pack_values(values)
+
+    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
+        assert key is not None
+        k = kept(self.fraction, self.k, d)
+        return zeros_but(d, random_support(key, k, d), self._decoded(unpack_values(payload, bits, k), k, d))
+
+    def _encode_rows(self, x: np.ndarray, keys: Sequence[Key]) -> Messages:
+        m, d = x.shape
+        k = kept(self.fraction, self.k, d)
+        values = x[random_masks(keys, k, d)].reshape(m, k)
+        self._check(values, d)
+        return rows.joined(32 * k, rows.floats(values))
+
+    def _decode_rows(self, messages: Messages, d: int, keys: Sequence[Key]) -> np.ndarray:
+        k, m = kept(self.fraction, self.k, d), len(messages)
+        payload, out = messages.rows(32 * k), np.zeros((m, d), np.float32)
+        values = unpack_values(payload.reshape(-1), 8 * payload.size, k * m)
+        out[random_masks(keys, k, d)] = self._decoded(values, k, d)
+        return out
+
+    def _encode_runs(self, runs: Runs, d: int, key: Key) -> tuple[np.ndarray, int]:
+        values = gather(runs, key, kept(self.fraction, self.k, d), d)
+        self._check(values, d)
+        return values.view(np.uint8), 32 * values.size
+
+    def _decode_runs(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:
+        assert key is not None
+        k = kept(self.fraction, self.k, d)
+        for n, places, values in scatter(payload, bits, k, key, d, self._runs(d)):
+            yield zeros_but(n, places, self._decoded(values, k, d))
+
+
 @dataclass(frozen=True)
-class RandomK(InRuns):
+class RandomK(_RandomCoordinates):
     """Keep k coordinates chosen at random without replacement, times d/k.
 
     Parameters
@@ -166,70 +230,49 @@ class RandomK(InRuns):
     k: int | None = None
 
     name = "randomk"
-    randomness = "shared"
-    rate = Rate("fraction", few=2.0**-30, many=1.0)
-    equivariant = frozenset({"scale", "sign"})
-
-    def __post_init__(self) -> None:
-        check_fraction(self.fraction, self.k)
 
     def claim(self, d: int) -> Unbiased:
         """Return omega = d/k - 1."""
         return Unbiased(d / kept(self.fraction, self.k, d) - 1, tight=True)
 
-    def bits(self, d: int) -> Size:
-        """Return 32 k bits."""
-        return Size.fixed(32 * kept(self.fraction, self.k, d))
+    def _check(self, values: np.ndarray, d: int) -> None:
+        largest = max(float(values.max()), -float(values.min())) * d / values.shape[-1]
+        if largest > _LARGEST:
+            raise ValueError(f"x times d/k must fit binary32 (<= {_LARGEST:.4g}); got {largest:.4g}: rescale x")
 
-    @classmethod
-    def examples(cls) -> tuple[Self, ...]:
-        return cls(fraction=0.1), cls(k=1), cls(fraction=1.0)
-
-    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
-        values = x[random_support(key, kept(self.fraction, self.k, x.size), x.size)]
-        self._check(float(np.abs(values).max()), values.size, x.size)
-        return pack_values(values)
-
-    @staticmethod
-    def _check(largest: float, k: int, d: int) -> None:
-        if largest * d / k > _LARGEST:
-            raise ValueError(f"x times d/k must fit binary32 (<= {_LARGEST:.4g}); got {largest * d / k:.4g}: rescale x")
-
-    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
-        assert key is not None
-        k = kept(self.fraction, self.k, d)
-        return zeros_but(d, random_support(key, k, d), self._enlarged(unpack_values(payload, bits, k), k, d))
-
-    def _encode_rows(self, x: np.ndarray, keys: Sequence[Key]) -> Messages:
-        m, d = x.shape
-        k = kept(self.fraction, self.k, d)
-        values = x[random_masks(keys, k, d)].reshape(m, k)
-        self._check(float(np.abs(values).max()), k, d)
-        return rows.joined(32 * k, rows.floats(values))
-
-    def _decode_rows(self, messages: Messages, d: int, keys: Sequence[Key]) -> np.ndarray:
-        k = kept(self.fraction, self.k, d)
-        payload = messages.rows(32 * k)
-        values = self._enlarged(unpack_values(payload.reshape(-1), 8 * payload.size, k * len(messages)), k, d)
-        out = np.zeros((len(messages), d), np.float32)
-        out[random_masks(keys, k, d)] = values
-        return out
-
-    @staticmethod
-    def _enlarged(values: np.ndarray, k: int, d: int) -> np.ndarray:
+    def _decoded(self, values: np.ndarray, k: int, d: int) -> np.ndarray:
         enlarged = values.astype(np.float64) * (d / k)
         if float(np.abs(enlarged).max(initial=0.0)) > _LARGEST * (1 + math.ulp(1)):
             raise CorruptMessage("the values times d/k must fit binary32")
         return enlarged
 
-    def _encode_runs(self, runs: Runs, d: int, key: Key) -> tuple[np.ndarray, int]:
-        k = kept(self.fraction, self.k, d)
-        values = gather(runs, key, k, d)
-        self._check(max(float(values.max()), -float(values.min())), k, d)
-        return values.view(np.uint8), 32 * k
 
-    def _decode_runs(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:
-        assert key is not None
-        k = kept(self.fraction, self.k, d)
-        for n, places, values in scatter(payload, bits, k, key, d, self._runs(d)):
-            yield zeros_but(n, places, self._enlarged(values, k, d))
+@dataclass(frozen=True)
+class ScaledRandomK(_RandomCoordinates):
+    """RandomK divided by 1 + omega = d/k: k random coordinates are sent unchanged, the others become 0.
+
+    Parameters
+    ----------
+    x
+        float vector, shape (d,), as for ``RandomK``.
+    fraction : float or None, optional
+        Share of the coordinates that are kept, in (0, 1].  Give either fraction or k.
+    k : int or None, optional
+        Number of coordinates that are kept, 1 <= k <= d.
+
+    Notes
+    -----
+    Contractive with alpha = 1 - k/d, an equality for every x in expectation (Stich et al. 2018); not
+    surely, so it needs error feedback.  Bits: as RandomK.
+    """
+
+    fraction: float | None = None
+    k: int | None = None
+
+    name = "scaled_randomk"
+    sources = ("stich2018",)
+    projects = True
+
+    def claim(self, d: int) -> Contractive:
+        """Return alpha = 1 - k/d."""
+        return Contractive(1 - kept(self.fraction, self.k, d) / d, tight=True)

@@ -39,7 +39,7 @@ MUTANTS = tuple(
         ("bounds/theorems/local_sgd.py", "(1 + 2 * zeta) * (tau - 1)", "(1 + zeta) * (tau - 1)"),
         ("bounds/total_communication.py", "return u - 1, (1 - 1 / m + u / m)", "return u - 1, (1 + u / m)"),
         # operators
-        ("operators/compressors/rotated_k_level.py", "-product - 1 + 2 / d", "-product - 1 + 1 / d"),
+        ("operators/compressors/k_level.py", "-product - 1 + 2 / d", "-product - 1 + 1 / d"),
         ("operators/laws/exchange/groups.py", "claim.of_mean * square_of_mean", "claim.of_squares * square_of_mean"),
         ("operators/kernels/elias/reference.py", "there, place - before, 1", "there, place - before + 1, 1"),
         ("operators/feedback/ef21.py", 'flat - state["estimate"]', 'flat + state["estimate"]'),
@@ -51,7 +51,7 @@ MUTANTS = tuple(
         ("operators/compressors/qsgd.py", "1 + (length - 1) / s**2", "1 + length / s**2"),
         ("operators/compressors/qsgd.py", "math.sqrt(s * s + length - 1)", "math.sqrt(s * s + length)"),
         ("operators/random.py", "2 * pairs).astype(np.float64) + 0.5)", "2 * pairs).astype(np.float64) + 1.0)"),
-        ("operators/compressors/randomised_sparse_dithering.py", "- t * below**2", "+ t * below**2"),
+        ("operators/compressors/sparse_dithering.py", "- t * below**2", "+ t * below**2"),
         ("operators/coding/sparse_levels.py", "signs, signs + k", "signs, signs + k + 1"),
         ("operators/kernels/trits/cpu.py", "g[0] + 3 * (g[1] +", "g[1] + 3 * (g[0] +"),
         # ratedist

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from operators import ArithmeticSparseDithering, SparseDithering
-from operators.compressors.arithmetic_sparse_dithering import TOTAL, multiplier, per_coordinate, table
-from operators.compressors.sparse_dithering import quantise
+from operators.compressors.sparse_dithering import TOTAL, multiplier, per_coordinate, quantise, table
 
 from ..oracles import refuses_payloads
 

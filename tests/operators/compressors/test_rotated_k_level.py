@@ -7,7 +7,7 @@ import pytest
 
 from bounds.claims import Unbiased
 from operators import CorruptMessage, Key, KLevel, RotatedKLevel
-from operators.quantisers.sphere_moments import extremes
+from operators.compressors.k_level import extremes
 
 from ..conftest import named_vectors
 from ..oracles import refuses_payloads

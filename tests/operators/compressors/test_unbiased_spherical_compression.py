@@ -7,7 +7,7 @@ import pytest
 
 from operators import Key, SphericalCompression, UnbiasedSphericalCompression
 from operators.coding.spherical import cap
-from operators.compressors.unbiased_spherical_compression import _stochastic
+from operators.compressors.spherical_compression import _stochastic
 from operators.random import words_from
 
 from ..oracles import refuses_payloads
