@@ -51,8 +51,9 @@ class DiLoCo:
 
     Notes
     -----
-    torchft's ``model_fragments``, ``fragment_sync_delay`` and ``fragment_update_alpha`` are ``fragments``, ``delay``
-    and ``local_weight`` of ``overlap="overwrite"``.  A delay of 0, torchft's default, waits for the average.
+    torchft's ``model_fragments``, ``fragment_sync_delay`` and ``fragment_update_alpha`` are ``fragments`` (names of
+    modules), ``delay`` and ``local_weight`` of ``overlap="overwrite"``; its list of outer optimizers is ``outer``.  A
+    delay of 0, torchft's default, waits for the average.
 
     At the end of ``with`` the current round is ended; torchft leaves the models different.  An error inside is raised
     immediately, without an averaging.  The next ``with`` of the same object then starts from rank 0's model, without

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Literal, TypedDict
 
 import torch.distributed as dist
@@ -42,10 +43,10 @@ class AveragingKeywords(TypedDict, total=False):
     exchange: Exchange
     second: Operator | Feedback | None
     errors: bool
-    outer: OuterFactory | None
+    outer: OuterFactory | Sequence[OuterFactory] | None
     overlap: Overlap
     delay: int | None
-    fragments: int
+    fragments: int | Sequence[str]
     local_weight: float
     ranks_per_node: int
 

@@ -180,10 +180,12 @@ class CommonStart:
         return (size,) * self.transport.size, [WHOLE] * len(self.workers), ()
 
 
-def _outer(workers: Sequence[Worker], transport: Transport, settings: Settings, anchor: torch.Tensor) -> OuterOptimizer:
-    """Return a new optimizer of the common model."""
-    if settings.outer is not None:
-        return TorchOuter(settings.outer, anchor)
+def _outer(
+    workers: Sequence[Worker], transport: Transport, settings: Settings, anchor: torch.Tensor, part: int = 0
+) -> OuterOptimizer:
+    """Return a new optimizer of the common model, or of one of its fragments."""
+    if settings.outers:
+        return TorchOuter(settings.outers[part % len(settings.outers)], anchor)
     beta = settings.block_momentum
     if not beta:
         return Averaging()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
@@ -60,10 +61,10 @@ class Settings:
     exchange: Exchange = "gather"
     second: Operator | Feedback | None = None
     errors: bool = True
-    outer: OuterFactory | None = None
+    outer: OuterFactory | Sequence[OuterFactory] | None = None
     overlap: Overlap = "none"
     delay: int | None = None
-    fragments: int = 1
+    fragments: int | Sequence[str] = 1
     local_weight: float = 0.0
     ranks_per_node: int = 1
     uneven: bool = False
@@ -71,7 +72,13 @@ class Settings:
     ladder: Ladder | None = None
 
     def __post_init__(self) -> None:
-        whole = ["delay", "fragments", "ranks_per_node", "steps", "least"]
+        whole = ["delay", "ranks_per_node", "steps", "least"]
+        if isinstance(self.fragments, Sequence) and not isinstance(self.fragments, str):
+            object.__setattr__(self, "fragments", tuple(self.fragments))
+        else:
+            whole.append("fragments")
+        if isinstance(self.outer, Sequence):
+            object.__setattr__(self, "outer", tuple(self.outer))
         whole += [] if isinstance(self.schedule, Schedule | str) else ["schedule"]
         for name in whole:
             value = getattr(self, name)
@@ -117,10 +124,15 @@ class Settings:
             )
 
     def _check_outer(self) -> None:
-        if self.outer is not None and not callable(self.outer):
+        if not all(map(callable, self.outers)):
             raise ValueError(
                 "outer must be Nesterov(lr, momentum), SGD(lr, momentum) or make an optimizer of torch from a list of "
                 f"tensors; got {self.outer!r}"
+            )
+        if isinstance(self.outer, tuple) and len(self.outers) != self.parts:
+            raise ValueError(
+                f"outer needs one optimizer for all fragments, or one per fragment; got {len(self.outers)} for "
+                f"{self.parts} fragments"
             )
         if self.outer is not None and self.block_momentum:
             raise ValueError(
@@ -132,10 +144,11 @@ class Settings:
         if self.overlap not in ("none", *RULES):
             raise ValueError(f"overlap must be none, {', '.join(RULES)}; got {self.overlap!r}")
         if not self.overlaps:
-            if self.delay is not None or self.fragments != 1 or self.local_weight:
+            if self.delay is not None or self.fragments != 1 or self.local_weight or isinstance(self.outer, tuple):
                 raise ValueError(
-                    "delay, fragments and local_weight need overlap: set overlap, or leave them out; got "
-                    f"delay = {self.delay}, fragments = {self.fragments} and local_weight = {self.local_weight}"
+                    "delay, fragments, their outer optimizers and local_weight need overlap: set overlap, or leave "
+                    f"them out; got delay = {self.delay}, fragments = {self.fragments} and local_weight = "
+                    f"{self.local_weight}"
                 )
             return
         if not 0 <= self.local_weight < 1:
@@ -228,7 +241,7 @@ class Settings:
 
     def _check_flight_times(self) -> None:
         tau = self.rule.tau if isinstance(self.rule, Fixed) else None
-        if self.fragments < 1 or (self.fragments > 1 and tau is None):
+        if self.parts < 1 or (self.parts > 1 and tau is None):
             raise ValueError(
                 f"fragments must be >= 1, and their rounds need a fixed tau; got {self.fragments} with {self.rule}"
             )
@@ -238,6 +251,21 @@ class Settings:
             raise ValueError(f'overlap="{self.overlap}" always takes a whole round: leave delay out')
         if self.delay < 0 or (tau is not None and self.delay > tau):
             raise ValueError(f"delay must satisfy 0 <= delay <= tau; got delay = {self.delay} with {self.rule}")
+
+    @property
+    def parts(self) -> int:
+        """The number of fragments."""
+        return self.fragments if isinstance(self.fragments, int) else len(self.fragments)
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """The names of the modules that are fragments; empty for fragments of equal length."""
+        return () if isinstance(self.fragments, int) else tuple(self.fragments)
+
+    @property
+    def outers(self) -> tuple[OuterFactory, ...]:
+        """What makes the outer optimizers: none, one for all fragments, or one per fragment."""
+        return () if self.outer is None else tuple(self.outer) if isinstance(self.outer, Sequence) else (self.outer,)
 
     @property
     def overlaps(self) -> bool:
@@ -326,7 +354,8 @@ class Settings:
         """Return a digest of every setting by name; ``outer`` counts by the optimizer that it makes."""
         values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         values |= {"key": self.shared_key, "schedule": self.rule, "mixing": self.mode}
-        return fingerprint(values | {"outer": made_optimizer(self.outer)})
+        made = tuple(made_optimizer(outer) for outer in self.outers)
+        return fingerprint(values | {"outer": made[0] if len(made) == 1 else made or None})
 
 
 def whole_number(name: str, value: Any) -> int:

@@ -1,8 +1,8 @@
 """Averages in flight: a message is sent while the workers make local steps, and merged some steps later.
 
-The model may be split into P parts of equal length with their own rounds.  Part p merges first (p + 1)/P of a period
-after the start, then every tau steps.  A message is sent ``delay`` steps before its merge; at 0 the workers wait for
-it.  In the first round a part sends nothing if the send would precede the start.
+The model may be split into P parts with their own rounds, of equal length or cut at modules.  Part p merges first
+(p + 1)/P of a period after the start, then every tau steps.  A message is sent ``delay`` steps before its merge; at 0
+the workers wait for it.  In the first round a part sends nothing if the send would precede the start.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Overlapped:
         workers: Sequence[Worker],
         transport: Transport,
         settings: Settings,
-        outer: Callable[[torch.Tensor], OuterOptimizer],
+        outer: Callable[..., OuterOptimizer],
         beside: BuffersAndStates,
         roll_call: RollCall | None = None,
     ) -> None:
@@ -72,20 +72,23 @@ class Overlapped:
         self.whole = settings.operator is None
         self.payload = Payload(0, transport.size)
         d = workers[0].anchor.numel()
-        if settings.fragments > d:
-            raise ValueError(f"fragments must be at most the number of parameters, {d}; got {settings.fragments}")
-        ends = [d * p // settings.fragments for p in range(settings.fragments + 1)]
-        self.parts = [self._part(p, (ends[p], ends[p + 1]), outer) for p in range(settings.fragments)]
+        parts = settings.parts
+        if parts > d:
+            raise ValueError(f"fragments must be at most the number of parameters, {d}; got {parts}")
+        ends = workers[0].ends if settings.modules else [d * p // parts for p in range(parts + 1)]
+        self.parts = [self._part(p, (ends[p], ends[p + 1])) for p in range(parts)]
         self.accounts: list[Account] = []  # of what was merged in this round
         self._carried_bits = [0] * len(workers)  # of their merged messages
         self._spoken: list[bool] = []  # whether those messages had members
         self.flight_s = float("nan")  # of the last message
 
-    def _part(self, index: int, bounds: tuple[int, int], outer: Callable[[torch.Tensor], OuterOptimizer]) -> Part:
+    def _part(self, index: int, bounds: tuple[int, int]) -> Part:
         start, stop = bounds
         theta = self.workers[0].anchor[start:stop].clone()
         copies = 1 if self.rule.is_common else len(self.workers)
-        common = Common([theta] * len(self.workers), [outer(theta) for _ in range(copies)], self.transport.size)
+        common = Common(
+            [theta] * len(self.workers), [self._outer(theta, index) for _ in range(copies)], self.transport.size
+        )
         settings = self.settings if index == 0 else replace(self.settings, key=self.settings.key.fold_in(index))
         kind = settings.chosen_exchange(d=stop - start, m=self.transport.size)
         exchange = movements(kind, settings, self.transport, self.payload, stop - start)
@@ -148,7 +151,7 @@ class Overlapped:
                 part.flight = None
             part.merge_after = steps
             part.common.outers = [
-                outer if all_finite(outer.state_dict()) else self._outer(part.common.thetas[0])
+                outer if all_finite(outer.state_dict()) else self._outer(part.common.thetas[0], part.index)
                 for outer in part.common.outers
             ]
         self.accounts = []

@@ -120,11 +120,12 @@ class PeriodicAveraging(SurvivingRounds):
     errors : bool, optional
         Whether a rank also measures the compression error of its own movement (``error2``, ``norm2`` and
         ``error_along`` of its rounds, reported by telemetry).  In two shots the rank then decodes its own shards too.
-    outer : callable or None, optional
+    outer : callable or sequence of callable or None, optional
         The outer optimizer.  It moves the common model theta with theta - mean of the models as its gradient.
         Pass ``Nesterov(lr, momentum)``, ``SGD(lr, momentum)`` or any callable from a list of tensors to a torch
         optimizer, such as ``functools.partial(torch.optim.Adam, lr=0.1)``.  Its state is bitwise equal on all ranks and
-        part of ``state_dict``.  None moves theta to the mean.
+        part of ``state_dict``.  None moves theta to the mean.  Every fragment has its own optimizer; a sequence has one
+        entry per fragment.
     overlap : {"none", "corrected", "overwrite", "delayed", "eager"}, optional
         What happens to the steps made while an average is in flight.  The average travels in a thread with its own
         process group.  "none" waits for it.  "corrected" adds those steps to the new common model.  "overwrite" drops
@@ -133,9 +134,10 @@ class PeriodicAveraging(SurvivingRounds):
     delay : int or None, optional
         Local steps between send and merge for "corrected" and "overwrite", 0 <= delay <= tau.  None is the whole round.
         At 0 the workers wait for the average, as torchft's fragments do.
-    fragments : int, optional
-        Number of parts of equal length into which the model is split, >= 1.  Each part has rounds of tau steps; these
-        end tau/fragments steps after one another.
+    fragments : int or sequence of str, optional
+        Number of parts of equal length into which the model is split, >= 1, or the names of the modules or parameters
+        that are the parts, in the order of their averagings.  Each part has rounds of tau steps; these end
+        tau/fragments steps after one another.
     local_weight : float, optional
         Weight w in [0, 1) of the worker's own model for "overwrite": model = w model + (1 - w) new common model.  It is
         torchft's ``fragment_update_alpha``.  With w > 0 the models differ after a merge, and the common model is the
@@ -189,10 +191,10 @@ class PeriodicAveraging(SurvivingRounds):
         exchange: Exchange = "gather",
         second: Operator | Feedback | None = None,
         errors: bool = True,
-        outer: OuterFactory | None = None,
+        outer: OuterFactory | Sequence[OuterFactory] | None = None,
         overlap: Overlap = "none",
         delay: int | None = None,
-        fragments: int = 1,
+        fragments: int | Sequence[str] = 1,
         local_weight: float = 0.0,
         ranks_per_node: int = 1,
         uneven: bool = False,
@@ -233,9 +235,9 @@ class PeriodicAveraging(SurvivingRounds):
                 )
             if settings.chooses and telemetry is not False:
                 raise ValueError('telemetry does not follow operators that change: leave it out, or operator="auto"')
-            self._worker = Worker(model, optimizer)
-            if outer is not None:
-                outer([torch.zeros(2, requires_grad=True)])
+            self._worker = Worker(model, optimizer, settings.modules)
+            for make in settings.outers:
+                make([torch.zeros(2, requires_grad=True)])
         except Exception as error:
             if quorum is not None or not dist.is_initialized():
                 raise

@@ -68,14 +68,14 @@ class SimulatedWorkers(Rounds):
         Compressor of the means of two shots; None uses ``operator``.
     errors : bool, optional
         Whether rounds record the compression error of the movements.
-    outer : callable or None, optional
-        The outer optimizer.
+    outer : callable or sequence of callable or None, optional
+        The outer optimizer, or one per fragment.
     overlap : Overlap, optional
         How steps made during an average in flight are merged.
     delay : int or None, optional
         Local steps in flight, 0 <= delay <= tau.
-    fragments : int, optional
-        Parts of the model that are averaged after one another, >= 1.
+    fragments : int or sequence of str, optional
+        Parts of the model that are averaged after one another, >= 1, or the modules that are the parts.
     local_weight : float, optional
         Weight of a worker's own model in the merge of "overwrite", in [0, 1).
     ranks_per_node : int, optional
@@ -105,10 +105,10 @@ class SimulatedWorkers(Rounds):
         exchange: Exchange = "gather",
         second: Operator | Feedback | None = None,
         errors: bool = True,
-        outer: OuterFactory | None = None,
+        outer: OuterFactory | Sequence[OuterFactory] | None = None,
         overlap: Overlap = "none",
         delay: int | None = None,
-        fragments: int = 1,
+        fragments: int | Sequence[str] = 1,
         local_weight: float = 0.0,
         ranks_per_node: int = 1,
         uneven: bool = False,
@@ -139,7 +139,7 @@ class SimulatedWorkers(Rounds):
             raise ValueError(f"give one optimizer for each of at least one model; got {len(owners)} and {len(models)}")
         for optimizer in owners:
             settings.check_optimizer(optimizer)
-        workers = [Worker(model, optimizer) for model, optimizer in zip(models, owners, strict=True)]
+        workers = [Worker(model, optimizer, settings.modules) for model, optimizer in zip(models, owners, strict=True)]
         super().__init__(workers, InProcessTransport(len(models)), settings, clock or WallClock())
 
     def step(

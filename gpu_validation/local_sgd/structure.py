@@ -6,8 +6,8 @@ import hashlib
 import json
 import sys
 import warnings
-from collections.abc import Sequence
-from itertools import zip_longest
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, zip_longest
 
 import torch
 
@@ -110,6 +110,37 @@ def trained(model: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
         For parameters that share a part of their memory, from ``shared_memory.without_aliases``.
     """
     return without_aliases({name: p for name, p in model.named_parameters() if p.requires_grad})
+
+
+def by_module(
+    parameters: Mapping[str, torch.nn.Parameter], modules: Sequence[str]
+) -> tuple[dict[str, torch.nn.Parameter], list[int]]:
+    """Return the parameters module by module, and where the entries of each module begin and end.
+
+    Raises
+    ------
+    ValueError
+        For a parameter that is not in exactly one of the modules, and for a module without parameters.
+    """
+    if not modules:
+        return dict(parameters), []
+    members: dict[str, list[str]] = {module: [] for module in modules}
+    for name in parameters:
+        owners = [module for module in modules if name == module or name.startswith(f"{module}.")]
+        if len(owners) != 1:
+            raise ValueError(
+                f"every parameter that requires a gradient must be in one fragment; {name} is in "
+                f"{' and '.join(owners) or 'none'}: name modules or parameters that cover the model once"
+            )
+        members[owners[0]].append(name)
+    empty = [module for module, names in members.items() if not any(parameters[name].numel() for name in names)]
+    if empty:
+        raise ValueError(
+            f"a fragment must have parameters that require a gradient; {empty[0]} has none: name a module of "
+            "model.named_modules(), or leave it out"
+        )
+    sizes = (sum(parameters[name].numel() for name in names) for names in members.values())
+    return {name: parameters[name] for names in members.values() for name in names}, [0, *accumulate(sizes)]
 
 
 def layout(model: torch.nn.Module) -> Layout:

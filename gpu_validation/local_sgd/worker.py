@@ -15,7 +15,7 @@ from ..distributed.tensors import flat
 from .buffers import averaged_buffers
 from .flat_parameters import FlatParameters
 from .shared_memory import without_aliases
-from .structure import require_averageable, require_unwrapped, trained
+from .structure import by_module, require_averageable, require_unwrapped, trained
 
 
 def follow(workers: Sequence[Worker]) -> bool:
@@ -45,7 +45,10 @@ class Worker:
         The anchor as the model stores it, rounded to the parameters' dtype.  The anchor keeps what the rounding
         dropped.
     parameters
-        Parameters that require a gradient, in the model's order; one of several with the same memory.
+        Parameters that require a gradient, in the order of ``modules`` and of the model; one of several with the same
+        memory.
+    ends
+        Where the entries of each of ``modules`` begin and end in the vector of all.
     names
         Names of ``parameters``.
     named_buffers
@@ -61,9 +64,11 @@ class Worker:
         For models that ``structure.require_averageable`` refuses.
     """
 
-    def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer | None) -> None:
+    def __init__(
+        self, model: torch.nn.Module, optimizer: torch.optim.Optimizer | None, modules: Sequence[str] = ()
+    ) -> None:
         require_unwrapped(model, optimizer)
-        self.model, self.optimizer = model, optimizer
+        self.model, self.optimizer, self._modules = model, optimizer, modules
         self.names: list[str] = []
         self.parameters: list[torch.nn.Parameter] = []
         self.losses: list[float | torch.Tensor] = []
@@ -78,7 +83,7 @@ class Worker:
     def hold(self) -> None:
         """Register the model's current parameters for averaging, and begin a round at their values."""
         require_averageable(self.model)
-        parameters = trained(self.model)
+        parameters, self.ends = by_module(trained(self.model), self._modules)
         self._kinds, self.names, self._contents = _kinds(parameters), list(parameters), _contents(self.model)
         self.parameters[:] = parameters.values()  # in place: probes share this list
         self.named_buffers = averaged_buffers(self.model)
@@ -100,7 +105,7 @@ class Worker:
         self.named_buffers = averaged_buffers(self.model)
         first_buffer = bool(self.named_buffers) and not self._has_buffers  # the other ranks do not expect any
         try:
-            parameters = trained(self.model)
+            parameters, _ = by_module(trained(self.model), self._modules)
         except ValueError:  # ``require_averageable`` raises it once all ranks know
             parameters = {}
         if _kinds(parameters) != self._kinds or first_buffer:
