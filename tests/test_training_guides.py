@@ -81,6 +81,24 @@ def test_script_for_slow_links_learns_and_both_ranks_hold_the_same_network(tmp_p
     assert 0 < int(sent) < 320 * 4 * 20_000 / 10, "a tenth of a synchronous run at most"
 
 
+@pytest.mark.thorough
+def test_script_of_sharded_models_learns_and_resumes_bit_for_bit(tmp_path):
+    script("average_sharded_models.md", tmp_path)
+    command = [*TORCHRUN[:-1], "--nproc-per-node=4", "train.py"]
+
+    runs = []
+    for start in (0, 100):
+        result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False)
+        assert result.returncode == 0, result.stderr
+        pattern = rf"rank \d: accuracy ([\d.]+), weights (\S+), (\d+) bytes sent from step {start} on"
+        runs.append(re.findall(pattern, result.stdout))
+        assert len(runs[-1]) == 4
+    assert len({(accuracy, weights) for run in runs for accuracy, weights, _ in run}) == 1
+    assert float(runs[0][0][0]) > 0.9
+    for _, _, sent in runs[0]:
+        assert 0 < int(sent) < 20 * 4 * 9610 / 2 / 4, "a quarter of 20 averagings of half a model at most"
+
+
 def processes_of(folder):
     """Process ids of the script's ranks, by rank."""
     found = {}

@@ -47,7 +47,7 @@ class DiLoCo:
     Raises
     ------
     ValueError
-        For a ``sync_every`` that is not an integer, a sharded model, and settings that ``PeriodicAveraging`` refuses.
+        For a ``sync_every`` that is not an integer, and for models and settings that ``PeriodicAveraging`` refuses.
 
     Notes
     -----

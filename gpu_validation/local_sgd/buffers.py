@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from ..distributed.tensors import as_bytes, distinct
+from .sharded import local
 from .structure import digest
 
 Buffers = dict[str, torch.Tensor]
@@ -20,7 +21,7 @@ def averaged_buffers(model: torch.nn.Module) -> Buffers:
     Buffers with ``persistent=False``, boolean buffers and buffers in the memory of a parameter are left out.  The view
     of an expanded buffer has every entry once.  The view of a complex buffer has real and imaginary parts.
     """
-    taken = [_extent(p) for p in model.parameters() if p.numel()]
+    taken = [_extent(p) for p in map(local, model.parameters()) if p.numel()]
     buffers: Buffers = {}
     ids: set[int] = set()
     for path, module in model.named_modules():

@@ -29,7 +29,8 @@ from .payload import Payload
 from .period import PeriodController
 from .schedule_inputs import LossInputs, NoInputs
 from .sensing import MeasuredInputs
-from .structure import layout, require_averageable, require_same_layout, warn_of_replaced_models
+from .sharded import local
+from .structure import layout, require_same_layout, warn_of_replaced_models
 from .worker import Worker
 
 FREE = ("steps", "least", "ladder")  # settings that may change when a run is resumed
@@ -64,7 +65,8 @@ class CommonStart:
         self.telemetry = Observer()
         self._rows: list[list[float]] = []  # inputs of the schedule, as sent
         self._arrived_rows: list[list[float]] = []  # inputs of the schedule, as received
-        warn_of_replaced_models(transport.broadcast([[*w.model.parameters(), *w.model.buffers()] for w in workers]))
+        models = [[*map(local, (*worker.model.parameters(), *worker.model.buffers()))] for worker in workers]
+        warn_of_replaced_models(transport.broadcast(models))
         self._begin_together()
 
     def _schedule_inputs(self) -> NoInputs:
@@ -166,7 +168,7 @@ class CommonStart:
         self.inputs.drop_probe()
         self._require_equal_ranks()
         for worker in self.workers:
-            require_averageable(worker.model)
+            worker.require_averageable()
         everyone = range(self.transport.size)
         parts = [worker.once_averaged() for worker in self.workers]
         means = self.transport.means([flat(tensors) for tensors in parts], everyone)

@@ -354,8 +354,8 @@ class Settings:
         """Return a digest of every setting by name; ``outer`` counts by the optimizer that it makes."""
         values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         values |= {"key": self.shared_key, "schedule": self.rule, "mixing": self.mode}
-        made = tuple(made_optimizer(outer) for outer in self.outers)
-        return fingerprint(values | {"outer": made[0] if len(made) == 1 else made or None})
+        optimizers = tuple(made_optimizer(outer) for outer in self.outers)
+        return fingerprint(values | {"outer": optimizers[0] if len(optimizers) == 1 else optimizers or None})
 
 
 def whole_number(name: str, value: Any) -> int:

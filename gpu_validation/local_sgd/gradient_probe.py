@@ -51,7 +51,7 @@ class Probe:
     """
 
     def __init__(
-        self, model: torch.nn.Module, parameters: list[torch.nn.Parameter], optimizer: torch.optim.Optimizer
+        self, model: torch.nn.Module, parameters: list[torch.Tensor], optimizer: torch.optim.Optimizer
     ) -> None:
         self.model, self.parameters, self.optimizer = model, parameters, optimizer
         self._before: list[torch.Tensor] | None = None

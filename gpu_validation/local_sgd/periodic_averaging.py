@@ -21,6 +21,7 @@ import secrets
 import weakref
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -47,6 +48,7 @@ from .outer import OuterFactory
 from .pause import DAY_S, paused
 from .run_header import header_of
 from .sensing import MeasuredInputs
+from .sharded import place_of, ranks_of
 from .structure import require_accepted_by_all
 from .survival import SurvivingRounds
 from .third_order import ThirdOrder
@@ -69,6 +71,8 @@ class PeriodicAveraging(SurvivingRounds):
         same.  At the next averaging replaced parameters count as written.  After any other change all ranks take the
         exact mean of the whole models, whatever the operator and mixing, and the states of feedback and of the outer
         optimizer are dropped.
+        A model that ``fully_shard`` has sharded over other ranks than those of ``process_group`` is averaged shard by
+        shard: every rank exchanges its own shard with the ranks that have the same one.
     optimizer : Optimizer or None, optional
         The inner optimizer.  An adaptive schedule, ``optimizer_state`` and ``block_momentum`` need it.
     schedule : int or Schedule or {"auto"}, optional
@@ -235,7 +239,10 @@ class PeriodicAveraging(SurvivingRounds):
                 )
             if settings.chooses and telemetry is not False:
                 raise ValueError('telemetry does not follow operators that change: leave it out, or operator="auto"')
-            self._worker = Worker(model, optimizer, settings.modules)
+            ranks = None if quorum is not None else ranks_of(process_group if transport is None else transport.group)
+            self._worker = Worker(model, optimizer, settings.modules, ranks)
+            if place := place_of(model, settings):  # every shard has random streams of its own
+                settings = replace(settings, key=settings.key.fold_in(place))
             for make in settings.outers:
                 make([torch.zeros(2, requires_grad=True)])
         except Exception as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, zip_longest
@@ -15,6 +14,7 @@ from operators.fingerprint import require_accepted
 
 from ..distributed.tensors import overlaps_itself
 from ..distributed.transport import Transport
+from .sharded import in_words, is_sharded, local, require_one_rank_per_shard
 from .shared_memory import without_aliases
 
 Layout = list[tuple[str, str]]  # names and descriptions of tensors
@@ -47,38 +47,36 @@ def require_unwrapped(model: torch.nn.Module, optimizer: torch.optim.Optimizer |
         )
 
 
-def require_averageable(model: torch.nn.Module) -> None:
-    """Refuse a model that cannot be averaged.
+def require_averageable(model: torch.nn.Module, ranks: Sequence[int] | None = None) -> None:
+    """Refuse a model that cannot be averaged over the global ``ranks``; None refuses sharded parameters.
 
     Raises
     ------
     TypeError
-        For parameters that are not floating-point, sparse, quantized or sharded.
+        For parameters that are not floating-point, sparse, quantized or sharded in another way than by Shard.
     ValueError
-        If no parameter requires a gradient, or if one has no shape yet.
+        If no parameter requires a gradient, if one has no shape yet, or if ranks have several shards of one.
     """
-    sharded = getattr(sys.modules.get("torch.distributed.tensor"), "DTensor", ())
     for name, tensor in (*model.named_parameters(), *model.named_buffers()):
         if tensor.layout != torch.strided or tensor.is_quantized:
             raise TypeError(
                 f"an averaging needs dense tensors; {name} is sparse or quantized: keep it outside the "
                 "model's parameters and buffers, or make it dense"
             )
-        if isinstance(tensor, sharded) or getattr(tensor, "_is_flat_param", False):
-            raise TypeError(
-                f"{name} is sharded over the ranks (FSDP, DTensor), and an averaging needs the whole tensor on every "
-                "rank: sharded models are not supported yet; leave out fully_shard, or use DistributedDataParallel"
-            )
+        if is_sharded(tensor):
+            require_one_rank_per_shard(name, tensor, ranks)
+        if getattr(tensor, "_is_flat_param", False):
+            raise TypeError(f"{name} is sharded by FullyShardedDataParallel, which flattens it: call fully_shard")
         if torch.nn.parameter.is_lazy(tensor):
             raise ValueError(f"{name} has no shape yet: run one batch through the model before it is averaged")
     for name, tensor in model.named_buffers():
         if overlaps_itself(tensor):
             raise ValueError(f"the entries of {name} share memory (unfold, as_strided): register a clone of it")
     for name, p in model.named_parameters():
-        _require_memory(name, p)
+        _require_memory(name, local(p))
     if not any(True for _ in model.parameters()):
         raise ValueError("there is nothing to average: the model has no parameters")
-    parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    parameters = {name: local(p) for name, p in model.named_parameters() if p.requires_grad}
     if not parameters:
         raise ValueError("there is nothing to average: no parameter of the model requires a gradient")
     for name, p in parameters.items():
@@ -89,7 +87,7 @@ def require_averageable(model: torch.nn.Module) -> None:
     without_aliases(parameters)
 
 
-def _require_memory(name: str, p: torch.nn.Parameter) -> None:
+def _require_memory(name: str, p: torch.Tensor) -> None:
     """Refuse a parameter that cannot be written in place."""
     if p.device.type == "meta":
         raise ValueError(f"{name} has no values, for it is on the meta device: load the weights first")
@@ -101,20 +99,20 @@ def _require_memory(name: str, p: torch.nn.Parameter) -> None:
         )
 
 
-def trained(model: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
-    """Return the parameters that require a gradient by name, without aliases of the same memory.
+def trained(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Return the parameters that require a gradient by name, without aliases of the same memory; of shards this rank's.
 
     Raises
     ------
     ValueError
         For parameters that share a part of their memory, from ``shared_memory.without_aliases``.
     """
-    return without_aliases({name: p for name, p in model.named_parameters() if p.requires_grad})
+    return without_aliases({name: local(p) for name, p in model.named_parameters() if p.requires_grad})
 
 
 def by_module(
-    parameters: Mapping[str, torch.nn.Parameter], modules: Sequence[str]
-) -> tuple[dict[str, torch.nn.Parameter], list[int]]:
+    parameters: Mapping[str, torch.Tensor], modules: Sequence[str]
+) -> tuple[dict[str, torch.Tensor], list[int]]:
     """Return the parameters module by module, and where the entries of each module begin and end.
 
     Raises
@@ -149,7 +147,7 @@ def layout(model: torch.nn.Module) -> Layout:
     try:
         sent = trained(model).keys()
     except ValueError as refusal:  # raised on all ranks after the layouts are compared
-        sent, refusals = dict[str, torch.nn.Parameter]().keys(), [("memory", str(refusal))]
+        sent, refusals = dict[str, torch.Tensor]().keys(), [("memory", str(refusal))]
     parameters = []
     for name, p in model.named_parameters():
         aside = "" if name in sent else ", in the memory of another" if p.requires_grad else ", frozen"
@@ -158,8 +156,8 @@ def layout(model: torch.nn.Module) -> Layout:
 
 
 def described(tensor: torch.Tensor) -> str:
-    """Return dtype and shape as text."""
-    return f"{str(tensor.dtype).removeprefix('torch.')} of shape {tuple(tensor.shape)}"
+    """Return dtype, shape and shard as text."""
+    return f"{str(tensor.dtype).removeprefix('torch.')} of shape {tuple(tensor.shape)}{in_words(tensor)}"
 
 
 def digest(*parts: bytes | memoryview) -> int:
@@ -180,7 +178,9 @@ def require_same_layout(transport: Transport, models: Sequence[torch.nn.Module])
     """
     layouts = _layouts_of_all(transport, [layout(model) for model in models])
     if layouts:
-        raise ValueError(difference(layouts) + "; build and freeze the same model on all ranks")
+        raise ValueError(
+            f"{difference(layouts)}; build and freeze the same model on all ranks, and average the same shards"
+        )
 
 
 def warn_of_replaced_models(ranks: Sequence[int]) -> None:

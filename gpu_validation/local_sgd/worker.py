@@ -14,6 +14,7 @@ from ..distributed.reduction import precision
 from ..distributed.tensors import flat
 from .buffers import averaged_buffers
 from .flat_parameters import FlatParameters
+from .sharded import is_sharded, local, reshard
 from .shared_memory import without_aliases
 from .structure import by_module, require_averageable, require_unwrapped, trained
 
@@ -65,12 +66,17 @@ class Worker:
     """
 
     def __init__(
-        self, model: torch.nn.Module, optimizer: torch.optim.Optimizer | None, modules: Sequence[str] = ()
+        self,
+        model: torch.nn.Module,
+        optimizer: torch.optim.Optimizer | None,
+        modules: Sequence[str] = (),
+        ranks: Sequence[int] | None = None,
     ) -> None:
         require_unwrapped(model, optimizer)
         self.model, self.optimizer, self._modules = model, optimizer, modules
+        self._ranks = ranks if any(map(is_sharded, model.parameters())) else None  # only a sharded model stays one
         self.names: list[str] = []
-        self.parameters: list[torch.nn.Parameter] = []
+        self.parameters: list[torch.Tensor] = []
         self.losses: list[float | torch.Tensor] = []
         self.rates: RoundRates | None = None
         self.sender: Any
@@ -82,7 +88,8 @@ class Worker:
 
     def hold(self) -> None:
         """Register the model's current parameters for averaging, and begin a round at their values."""
-        require_averageable(self.model)
+        reshard(self.model)
+        self.require_averageable()
         parameters, self.ends = by_module(trained(self.model), self._modules)
         self._kinds, self.names, self._contents = _kinds(parameters), list(parameters), _contents(self.model)
         self.parameters[:] = parameters.values()  # in place: probes share this list
@@ -94,11 +101,16 @@ class Worker:
         self.full_precision = all(p.dtype == precision(vector.dtype) for p in self.parameters)
         self.anchor = self.start = vector.to(precision(vector.dtype))
 
+    def require_averageable(self) -> None:
+        """Refuse a model that has become one that cannot be averaged."""
+        require_averageable(self.model, self._ranks)
+
     def follow(self) -> bool:
         """Adopt replaced parameters and buffers.
 
         Return False, and adopt no parameters, if names, kinds or the set of frozen parameters have changed.
         """
+        reshard(self.model)
         contents = _contents(self.model)
         if contents == self._contents:
             return True
@@ -120,10 +132,10 @@ class Worker:
         """The buffers that averagings make equal."""
         return list(self.named_buffers.values())
 
-    def once_averaged(self) -> list[torch.nn.Parameter]:
+    def once_averaged(self) -> list[torch.Tensor]:
         """Return every parameter that is averaged now or was so far; ranks may differ in any of them."""
-        named = self.model.named_parameters()
-        return [*without_aliases({name: p for name, p in named if p.requires_grad or name in self.names}).values()]
+        named = [(name, local(p), p.requires_grad) for name, p in self.model.named_parameters()]
+        return [*without_aliases({name: p for name, p, trains in named if trains or name in self.names}).values()]
 
     def vector(self) -> torch.Tensor:
         """Return all parameters as one new vector in their common dtype."""
@@ -159,6 +171,7 @@ class Worker:
         The vector is kept and never changed if the anchor is needed.
         """
         self.begins += 1
+        reshard(self.model)
         overwritten = self._flat.load(anchor)
         if self.keeps_anchor:
             self.anchor = anchor.clone() if overwritten else anchor
@@ -170,6 +183,7 @@ class Worker:
 
     def load_part(self, start: int, values: torch.Tensor) -> None:
         """Write ``values`` into the parameters' vector from entry ``start``."""
+        reshard(self.model)
         self._flat.load_part(start, values)
 
     def unrounded(self, mixed: torch.Tensor) -> torch.Tensor:
@@ -186,7 +200,7 @@ class Worker:
         """Delete the optimizer's state of every parameter whose state is not finite."""
         state = self.optimizer.state if self.optimizer is not None else {}
         for parameter, entries in list(state.items()):
-            tensors = [v for v in entries.values() if isinstance(v, torch.Tensor) and v.is_floating_point()]
+            tensors = [local(v) for v in entries.values() if isinstance(v, torch.Tensor) and v.is_floating_point()]
             if not all(torch.isfinite(tensor).all() for tensor in tensors):
                 del state[parameter]
 
@@ -243,15 +257,15 @@ class Worker:
             self.rates.load_state_dict(state["rates"])
 
 
-def _kinds(parameters: Mapping[str, torch.nn.Parameter]) -> list[Any]:
+def _kinds(parameters: Mapping[str, torch.Tensor]) -> list[Any]:
     """Return what a vector depends on: names, types, shapes, dtypes and devices of the parameters."""
     return [(name, type(p), p.shape, p.dtype, p.device) for name, p in parameters.items()]
 
 
 def _address(p: torch.Tensor) -> int:
     try:
-        return p.data_ptr()
-    except RuntimeError:  # wrappers such as DTensor have no address
+        return int(local(p).data_ptr())
+    except RuntimeError:  # some wrappers have no address
         return 0
 
 

@@ -223,10 +223,10 @@ def test_sharded_parameters_are_refused_in_one_sentence():
         fully_shard(model, mesh=init_device_mesh("cpu", (place.size,)))
         return words_of(lambda: started(model)), words_of(averaging.step)
 
-    for words in in_ranks(work, processes=2):
-        for found in words:
-            assert found.startswith("TypeError: weight is sharded over the ranks (FSDP, DTensor), and an averaging")
-            assert "\n" not in found
+    for started_late, sharded_late in in_ranks(work, processes=2):
+        assert started_late.startswith("ValueError: process_group must have one rank of the mesh over which weight is")
+        assert "weight is float32 of shape (4, 4), shard 0 of 2" in sharded_late
+        assert "\n" not in started_late + sharded_late
 
 
 def test_flat_parameters_of_the_older_fsdp_are_refused():
