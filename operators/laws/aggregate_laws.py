@@ -60,7 +60,7 @@ def workers_of(target: Aggregate, example: Example, context: Context) -> tuple[i
     if example.d > MANY_AT or not example.name.startswith("Gaussian"):
         return WORKERS
     rng = context.rng(f"workers {example.name}")
-    return (*WORKERS, int(rng.integers(6, 33)), int(rng.integers(33, MOST)), MOST)
+    return (*WORKERS, int(rng.integers(6, 33)), int(rng.integers(33, MOST - 1)), MOST - 1, MOST)
 
 
 def keys_of(base: Key, n: int) -> list[Key]:
@@ -253,6 +253,7 @@ def aggregate_corruption(subject: Subject, example: Example, key: Key, context: 
 RANKS = (2, 3)
 HOOK_SIZES = (9, 65)
 HOOK_ROUNDS, PATIENT = 20, 15  # rounds a batch; batches at most
+OPPOSED = 1.75  # every second vector is the first one times 1 - OPPOSED: the signs of ranks differ
 USUAL, SUSPICION = 4, 3.0  # batches without suspicion; log-capital that earns more
 ROUNDED = 2.0  # times the error of a contraction: rounding a sum errs as often as rounding its terms
 
@@ -283,11 +284,12 @@ class HookMean(Law):
             yield from drawn(d, 1, rng)
 
     def holds(self, subject: Subject, example: Example, context: Context) -> None:
-        """Bet on the error of the mean of equal and of different vectors."""
+        """Bet on the error of the mean of equal, of different and of opposed vectors."""
         rng = context.rng(f"{self.name} {example.name}")
         for m in RANKS:
             others = rng.standard_normal((m, example.d)) * (np.arange(m) > 0)[:, None]
-            for vectors in (np.tile(example.x, (m, 1)), (example.x + others).astype(np.float32)):
+            opposed = np.outer(1 - OPPOSED * (np.arange(m) % 2), example.x)
+            for vectors in (np.tile(example.x, (m, 1)), example.x + others, opposed):
                 fitted = [subject.domain.fit(x.astype(np.float32)) for x in vectors]
                 if any(x is None or x.size != example.d for x in fitted):
                     raise NotApplicable("such vectors are outside its domain")
@@ -300,7 +302,7 @@ class HookMean(Law):
         wide = vectors.astype(np.float64)
         mean, scale = wide.mean(axis=0), sqrt(float((wide**2).sum(axis=1).mean()))
         allowed = (sqrt(s2) * (1 if isinstance(claim, Unbiased) else ROUNDED) + m * (SLACK + subject.rounding)) ** 2
-        level = context.level(2 * len(RANKS) * len(HOOK_SIZES) * 2)
+        level = context.level(2 * len(RANKS) * len(HOOK_SIZES) * 3)
         excess = ExcessBets(allowed)
         directions = np.vstack([mean, wide[0], wide[0] - wide[-1] if wide[0].tobytes() != wide[-1].tobytes() else mean])
         directions = directions / np.linalg.norm(directions, axis=1, keepdims=True)

@@ -71,7 +71,7 @@ def bias_along_x(bets: MeanBets, level: float) -> float:
         return inf
     draws = _Draws(bets.batches)
     threshold = -log(level) - log(TOGETHER / 2 / (2 * SUPPOSED.size))
-    return _least(lambda b: min(draws.capital(b), draws.capital(-b)) >= threshold)
+    return _least(lambda b: all(draws.capital(side * b) >= threshold for side in (1, -1)))
 
 
 def bias_in_any_direction(bets: MeanBets, level: float) -> float:
@@ -81,7 +81,7 @@ def bias_in_any_direction(bets: MeanBets, level: float) -> float:
     threshold = -log(level) - log(TOGETHER / 2 / IN_ANY_DIRECTION.size)
     directions = range(bets.tried[0].shape[1])
     return _least(
-        lambda b: min(_learnt_capital(bets, b, j) for j in directions) >= threshold, _FEWER_STEPS, _LEAST_LENGTH
+        lambda b: all(_learnt_capital(bets, b, j) >= threshold for j in directions), _FEWER_STEPS, _LEAST_LENGTH
     )
 
 

@@ -17,10 +17,11 @@ from .eprocess import LEAST_FACTOR, SLACK, STAKES, Peak, largest_lambda, stakes
 from .mean_bets import SUPPOSED
 
 POOLED = 0.25  # share of the capital that is bet on all draws alike
-_SHARES = np.array([0.2, 0.05])  # kappa s^2 of the bets on a single vector
-_WINS = 0.08  # growth a draw from which on they go on
-_MOST_AT_ONE = 300  # draws
+_SHARES = np.array([0.5, 0.2, 0.05])  # kappa s^2 of the bets on a single vector
+_WINS = 0.05  # growth a draw from which on they go on
+_MOST_AT_ONE = 500  # draws
 _PRIOR = 2.0  # draws that the worst case counts for
+_TELLING = 1.5  # gain of a label that chance seldom gives
 
 
 @dataclass
@@ -117,6 +118,10 @@ class Winning:
         """Return the logarithm of the capital."""
         return float(np.logaddexp.reduce(self.logs))
 
+    def needed(self, level: float, vectors: int) -> float:
+        """Return the logarithm of the capital that refutes the mean, where so many vectors share the level."""
+        return -log(level) + log(vectors)
+
     def goes_on(self) -> bool:
         """Return whether a bet still wins."""
         return self.n < _MOST_AT_ONE and float(self.logs.max()) + log(self.logs.size) > _WINS * self.n
@@ -164,8 +169,17 @@ class SwarmBets:
 
     def richest(self, among: list[str]) -> str:
         """Return the label with the largest gain."""
+        gains = self._gains()
+        return max(among, key=lambda label: gains[label])
+
+    def telling(self, among: list[str], label: str) -> str:
+        """Return the label with the largest gain where it is more than chance, or the given one."""
+        richest = self.richest(among)
+        return richest if self._gains()[richest] > _TELLING else label
+
+    def _gains(self) -> dict[str, float]:
         mean, size = self.mean.gains(), self.size.gains()
-        return max(among, key=lambda label: max(mean[label], size[label]))
+        return {label: max(gain, size[label]) for label, gain in mean.items()}
 
     def peak(self) -> float:
         """Return the logarithm of the largest capital so far."""

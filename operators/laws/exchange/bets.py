@@ -17,7 +17,7 @@ from bounds.claims import ConservedMean, UnbiasedMean
 from ..betting.budget import Budget, work_s
 from ..betting.eprocess import SLACK, DirectionBets, ExcessBets, SizeBets, inflated
 from ..betting.mean_bets import EXACT, MeanBets
-from ..betting.power import Power, excess
+from ..betting.power import excess
 from ..kit.law import raised
 from ..kit.statistical import ClaimBets, Draws, OnMeans, OnSizes
 from ..kit.verdict import Outcome, Verdict
@@ -104,6 +104,8 @@ class MeanShortfall(MeanErrors):
     No draw's squared error exceeds ``ceiling`` times the claim.
     """
 
+    states_power = False
+
     def __init__(self, groups: list[Group], moments: list[float], ceiling: float, level: float) -> None:
         self.ceiling = ceiling
         super().__init__(groups, moments, level)
@@ -127,10 +129,6 @@ class MeanShortfall(MeanErrors):
             f"E|y - xbar|^2 = a S + b M is said to be reached; rejected at level {self.level:.1e}: "
             f"{self.sizes.ratio(self.richest()):.4g} of it at this group"
         )
-
-    def power(self) -> Power:
-        """Return nothing that is measured."""
-        return Power()
 
 
 class StepErrors(ClaimBets):
@@ -167,10 +165,6 @@ class StepErrors(ClaimBets):
             f"errors of steps that follow one another are correlated: {float(self.bets.sum[0]) / self.pairs:+.3g} of "
             f"the claimed root mean square over {self.pairs} pairs; draws must vary from step to step"
         )
-
-    def power(self) -> Power:
-        """Return nothing that is measured."""
-        return Power()
 
 
 # -- Law: an exchange with memory loses nothing: what it returns over many steps adds up to the means (statistical)

@@ -14,7 +14,7 @@ from bounds.claims import UnbiasedMean
 
 from ..betting.budget import Budget, work_s
 from ..betting.eprocess import SLACK
-from ..betting.swarm_bets import SwarmBets
+from ..betting.swarm_bets import SwarmBets, Winning
 from ..kit.law import NotApplicable, Violation, fail_if, raised
 from ..kit.subject import to_numpy
 from ..kit.verdict import About, Outcome, Verdict
@@ -117,7 +117,9 @@ def _verdict(name: str, law: ExactLaw, start: Callable[[], MeanFunction], groups
 LONGEST, OTHERS = 1 << 16, (3, 5)
 BANDS = (1, 64, 1024, 1 << 13)
 REST = "in the rest of d divided by m"
-KINDS = ("equal vectors", "independent vectors")
+KINDS = ("equal vectors", "independent vectors", "opposed vectors")
+OPPOSED = 0.75  # in place of every second vector, the first one times -OPPOSED
+RESTS = ("m divides d", "1 is left", "m - 1 are left", "some are left")
 FOLLOWED = 0.6  # share of the labels that follow the evidence, in three of four draws
 LEAST, USUAL, PATIENT = 80, 160, 3  # vectors however long they take, usual ones, times as many with suspicion
 EACH, SUSPICION = 3, 2.0  # draws at each vector; log-capital
@@ -155,7 +157,7 @@ def lengths(
     name, began = "lengths", work_s()
     bands = [f"{a} to {b - 1}" for a, b in zip(BANDS, (*BANDS[1:], LONGEST + 1), strict=True)]
     numbers = list(dict.fromkeys([m, *(OTHERS if any_m else ())]))
-    families = [bands, [*PLACES, REST], list(KINDS), [f"m = {n}" for n in numbers]]
+    families = [bands, [*PLACES, REST], list(KINDS), [f"m = {n}" for n in numbers], list(RESTS)]
     bets = SwarmBets(families)
     pool, longest, draws = rng.standard_normal(LONGEST + 1, np.float32), 0, 0
     while draws < USUAL * PATIENT:
@@ -165,17 +167,21 @@ def lengths(
         if draws >= USUAL and not suspicious:
             break
         followed = draws >= LEAST // 3 and draws % 4
-        drawn = [
-            bets.richest(family) if followed and rng.random() < FOLLOWED else str(rng.choice(family))
-            for family in families
-        ]
+        drawn = [str(rng.choice(family)) for family in families]
+        if followed:
+            drawn = [
+                bets.telling(family, label) if rng.random() < FOLLOWED else label
+                for family, label in zip(families, drawn, strict=True)
+            ]
         place, kind, n = drawn[1], drawn[2], int(drawn[3].removeprefix("m = "))
         band = bands.index(drawn[0])
         d = int(2 ** rng.uniform(log2(BANDS[band]), log2((*BANDS, LONGEST)[band + 1])))
-        d = max(1, d // n * n + int(rng.integers(n)))
+        d = max(1, d // n * n + (0, 1, n - 1, int(rng.integers(n)))[RESTS.index(drawn[4])])
         first = _massed(rng, d, place, pool, n)
         others = [first if kind == KINDS[0] else _massed(rng, d, place, pool, n) for _ in range(n - 1)]
         vectors = np.stack([first, *others])
+        if kind == KINDS[2]:
+            vectors[1::2] = -OPPOSED * first
         wide = vectors.astype(np.float64)
         mean, square = wide.mean(axis=0), float((wide**2).sum()) / n
         name_of = f"{kind}, mass {place}, m = {n}, d = {d}"
@@ -190,11 +196,25 @@ def lengths(
         scale2 = norm2 if norm2 >= LEAST_MEAN * square / n else square
         direction = mean if scale2 == norm2 else wide[0]
         s2 = (sqrt((stated.of_squares * square + stated.of_mean * norm2) / scale2) + (sqrt(n) + 1) * SLACK) ** 2
-        along = errors @ direction / sqrt(scale2 * float(direction @ direction))
-        for a, q in zip(along.tolist(), ((errors**2).sum(axis=1) / scale2).tolist(), strict=True):
+        unit = direction / sqrt(scale2 * float(direction @ direction))
+        wins = Winning(s2)
+        for error in errors:
+            a, q = float(error @ unit), float(error @ error) / scale2
             bets.update(drawn, place, a, q, s2, unbiased=True)
-        if bets.rejects(level):
-            about = About.CONSTANT if bets.refutes_constant(level) else About.MEAN
+            wins.pay(a, q)
+        while wins.goes_on() and work_s() - began < budget.seconds * 4:
+            try:
+                error = function.mean(vectors) - mean
+            except Exception as reason:
+                return Verdict(name, Outcome.FAIL, raised(reason), name_of, first)
+            wins.pay(float(error @ unit), float(error @ error) / scale2)
+            if wins.capital() >= wins.needed(level / 2, USUAL * PATIENT):
+                text = (
+                    f"E y = xbar, given the claimed error, rejected at level {level:.1e} by {wins.n} draws at one group"
+                )
+                return Verdict(name, Outcome.FAIL, text, name_of, first, about=About.MEAN)
+        if bets.rejects(level / 2):
+            about = About.CONSTANT if bets.refutes_constant(level / 2) else About.MEAN
             what = "the claimed error" if about is About.CONSTANT else "E y = xbar, given the claimed error,"
             text = f"{what} rejected at level {level:.1e} after {EACH * draws} draws at lengths up to {longest}"
             where = ", ".join(bets.richest(family) for family in families)

@@ -80,14 +80,14 @@ class Group(Example):
 
 
 def sizes_for(m: int) -> tuple[int, ...]:
-    """Return dimensions: 1, below m, not divisible by m, and one with shards of several coordinates.
+    """Return dimensions: 1, below m, below 2 m, not divisible by m, and one with shards of several coordinates.
 
     Parameters
     ----------
     m : int
         Number of workers.
     """
-    return tuple(sorted({1, max(1, m - 1), 2 * m + 1, max(8 * m, 65)}))
+    return tuple(sorted({1, max(1, m - 1), 3 * m // 2, 2 * m + 1, max(8 * m, 65)}))
 
 
 def groups(m: int, sizes: tuple[int, ...], rng: np.random.Generator) -> Iterator[Group]:

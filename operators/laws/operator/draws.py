@@ -11,7 +11,6 @@ from bounds.claims import StrictlyContractive, Unbiased
 from ..betting.budget import Budget
 from ..betting.eprocess import SizeBets, inflated
 from ..betting.mean_bets import MeanBets
-from ..betting.power import Power
 from ..kit.examples import REACHED, WITNESS, Example
 from ..kit.law import Context, fail_if, second_moment
 from ..kit.statistical import (
@@ -233,6 +232,7 @@ class _Shortfall(SquaredErrors):
     """Bets that the squared errors are smaller than claimed."""
 
     about = About.OTHER
+    states_power = False
 
     def finding(self) -> str:
         """Return what was claimed and what was seen."""
@@ -242,10 +242,6 @@ class _Shortfall(SquaredErrors):
             f"{self.level:.1e} after {self.sizes.counts.sum()} draws; the mean at this vector is "
             f"{self.sizes.ratio(vector):.4g} of it"
         )
-
-    def power(self) -> Power:
-        """Return what would have been found."""
-        return Power()
 
 
 # -- Law: the mean message length is not above the declared one (statistical, anytime-valid) -------------------
@@ -276,6 +272,8 @@ class ExpectedSize(StatisticalLaw):
 class _Lengths(SquaredErrors):
     """Bets on the lengths of messages."""
 
+    states_power = False
+
     def quantity(self, draws: Draws) -> np.ndarray:
         """Return what the bets are about."""
         return draws.bits
@@ -288,7 +286,3 @@ class _Lengths(SquaredErrors):
             f"{self.level:.1e} after {self.sizes.counts.sum()} messages with a mean of "
             f"{self.sizes.ratio(vector):.4g} of it"
         )
-
-    def power(self) -> Power:
-        """Return what would have been found."""
-        return Power()

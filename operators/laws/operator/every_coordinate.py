@@ -129,7 +129,7 @@ BORDERS = (0, 63, 64, 255, 256, 1023, 1024)
 FAULT = 0.5  # the bias of a coordinate, over its size, that is looked for
 DRAWS_SHARE, LEAST_DRAWS = 1.0, 3  # of the usual draws; of a vector, however long they take
 SEEN_SHARE, SHARE = 0.15, 0.3  # of the seconds, after which no vector more is seen, or drawn at (a slow codec: SEEN)
-MOST_SHARE = 0.5  # of the most seconds, after which nothing is drawn even if a fault might be missed
+MOST_SHARE = 0.3  # of the most seconds, after which nothing is drawn even if a fault might be missed
 
 
 class EveryCoordinate(Law):

@@ -84,6 +84,7 @@ def relative_error(subject: Subject, example: Example, context: Context, label: 
 
 LARGEST_SIZE = 65
 ROUNDED_SCALE = 2.0**-18  # claim_at may leave out that the scale is sent in binary32
+OF_FUNCTIONS = 0.6  # of the seconds, after which no vector of a function is begun
 RESOLUTION = 2.0**-24  # coarsest uniform number in use: probabilities are multiples of it
 
 
@@ -110,7 +111,7 @@ class ExactMarginals(Law):
         sizes = sorted({*small[:2], *small[-2:]})  # a vector takes some 200 draws
         if not subject.is_operator:
             vectors = function_examples(sizes, context.budget.sizes, rng)
-            yield from in_time(vectors, context.budget.seconds, 4 * context.budget.drawn)
+            yield from in_time(vectors, OF_FUNCTIONS * context.budget.seconds, 4 * context.budget.drawn)
             return
         yield from witnesses(subject.target, sizes)
         for d in sizes:

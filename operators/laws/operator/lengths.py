@@ -1,16 +1,16 @@
 """Law: the claim holds at any length, at any remainder of a length, in any circumstance (statistical, anytime-valid).
 
-Every draw has a vector of its own: a length drawn log-uniformly up to ``budget.large``, every second one with a drawn
-remainder modulo a power of two; mass on all of it, on its end, on a block, on its front or on one coordinate; and a
-circumstance (``operator.circumstances``).  The bets are pooled (``betting.swarm_bets``).  After a first round every
-second draw goes where the evidence has grown most.  A vector at which a bet of its own wins is drawn at again while it
-wins.  Of a strict contraction every draw is judged.
+Every draw has a vector of its own: a length drawn log-uniformly up to ``budget.large``, of a drawn shape (a power of
+two, a multiple of a power of two or of another number, beside one of these); mass on all of it, on its end, on a block,
+on its front or on one coordinate; and a circumstance (``operator.circumstances``).  The bets are pooled
+(``betting.swarm_bets``).  After a first round the draws go more often where the evidence has grown.  A vector at which
+a bet of its own wins is drawn at again while it wins.  Of a strict contraction every draw is judged.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import inf, log, log2
+from math import inf, log2
 
 import numpy as np
 
@@ -28,9 +28,14 @@ from . import circumstances
 BANDS = (1, 64, 1024, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24)
 PLACES = ("everywhere", "at the end", "in a block", "at the front", "at one coordinate")
 MODULI = tuple(1 << k for k in range(2, 14))
+OTHER_MODULI = (3, 5, 7, 9, 10, 11, 13, 100, 1000)
+ANY, POWER, BESIDE_POWER = "any length", "a power of two", "beside a power of two"
+MULTIPLE, BESIDE_MULTIPLE = "a multiple of a power of two", "beside such a multiple"
+OTHER_MULTIPLE, BESIDE_OTHER = "a multiple of another number", "beside one of another number"
+SHAPES = (ANY, POWER, BESIDE_POWER, MULTIPLE, BESIDE_MULTIPLE, OTHER_MULTIPLE, BESIDE_OTHER)
 FIRST, DRAWS_SHARE = 64, 6  # draws in turn; draws in all, over those that other laws make at one vector
 SUSPICION, PATIENT = 3.0, 4  # log-capital that earns more draws; draws at most, over the usual ones
-TIME_SHARE, CALL_SHARE = 1.2, 0.06  # seconds of all draws and of the longest one, over the seconds of the budget
+TIME_SHARE, CALL_SHARE = 1.0, 0.06  # seconds of all draws and of the longest one, over the seconds of the budget
 LEAST, SLOW_SHARE = 4, 0.02  # draws in any case; share of the seconds for a subject that is slow or already accused
 SUSPICIOUS_SHARE = 0.7  # share of the most seconds, with suspicion
 PLAIN_SHARE, FOLLOWED = 0.4, 0.6  # share of draws without a circumstance; share of labels that follow the evidence
@@ -88,7 +93,7 @@ class _Swarm:
         self.ends = inf
         self.bands = [f"{a} to {b - 1}" for a, b in zip(self.edges[:-1], self.edges[1:], strict=True)]
         self.circumstances = list(circumstances.names(self.subject))
-        self.families = [self.bands, list(PLACES), self.circumstances]
+        self.families = [self.bands, list(PLACES), self.circumstances, list(SHAPES)]
         self.bets = SwarmBets(self.families)  # with half of the level; the bets on single vectors have the rest
 
     def run(self) -> None:
@@ -108,11 +113,12 @@ class _Swarm:
                 return
             if turn >= usual and not suspicious:
                 return
-            labels = [self._band(turn), str(self.rng.choice(PLACES)), self._circumstance()]
+            place, shape = str(self.rng.choice(PLACES)), str(self.rng.choice(SHAPES))
+            labels = [self._band(turn), place, self._circumstance(), shape]
             if turn >= first and turn % 4:
                 followed = self.rng.random(len(labels)) < FOLLOWED
                 labels = [
-                    self.bets.richest(family) if follow else label
+                    self.bets.telling(family, label) if follow else label
                     for family, label, follow in zip(self.families, labels, followed, strict=True)
                 ]
             turn += 1
@@ -132,9 +138,9 @@ class _Swarm:
         return circumstances.PLAIN if plain else str(self.rng.choice(self.circumstances))
 
     def _draw(self, labels: list[str]) -> None:
-        band, place, circumstance = labels
+        band, place, circumstance, shape = labels
         number = self.bands.index(band)
-        d = self._length(self.edges[number], self.edges[number + 1])
+        d = self._length(self.edges[number], self.edges[number + 1], shape)
         if d * self.pace_s > CALL_SHARE * self.context.budget.seconds:
             return
         x = self.subject.domain.fit(vector(self.rng, d, place, self.pool))
@@ -169,7 +175,7 @@ class _Swarm:
         """Draw at the present vector again while a bet on a bias along it wins."""
         x, wins = self.example.x, Winning(s2)
         wins.pay(along, square)
-        needed = -log(self.level / 2) + log(PATIENT * DRAWS_SHARE * self.context.budget.draws)
+        needed = wins.needed(self.level / 2, PATIENT * DRAWS_SHARE * self.context.budget.draws)
         while wins.goes_on() and work_s() < self.ends:
             if wins.capital() >= needed:
                 raise Violation(
@@ -183,14 +189,17 @@ class _Swarm:
             self.draws += 1
             wins.pay(*reversed(compared(x, y)))
 
-    def _length(self, least: int, most: int) -> int:
-        """Return a length in [least, most): log-uniform, every second time with a drawn remainder."""
+    def _length(self, least: int, most: int, shape: str) -> int:
+        """Return a length of a shape in [least, most), log-uniform but for that."""
         d = int(2 ** self.rng.uniform(log2(least), log2(most)))
-        moduli = [m for m in MODULI if m <= d]
-        if moduli and self.rng.random() < 0.5:
+        if shape in (POWER, BESIDE_POWER):
+            power = 1 << int(self.rng.integers((least - 1).bit_length(), (most - 1).bit_length()))
+            return min(max(power + (0 if shape == POWER else int(self.rng.choice((-1, 1)))), least), most - 1)
+        moduli = [m for m in (MODULI if shape in (MULTIPLE, BESIDE_MULTIPLE) else OTHER_MODULI) if m <= d]
+        if moduli and shape != ANY:
             modulus = int(self.rng.choice(moduli))
-            rest = (0, 1, modulus - 1, int(self.rng.integers(modulus)))[int(self.rng.integers(4))]
-            d = d // modulus * modulus + rest
+            beside = (1, modulus - 1, int(self.rng.integers(modulus)))[int(self.rng.integers(3))]
+            d = d // modulus * modulus + (0 if shape in (MULTIPLE, OTHER_MULTIPLE) else beside)
         return min(max(d, least), most - 1)
 
     def _found(self) -> Violation:
@@ -274,6 +283,7 @@ def _mass(rng: np.random.Generator, d: int, place: str) -> slice:
         last = (d - 1) // size
         block = (last, max(0, last - 1), int(rng.integers(last + 1)))[int(rng.integers(3))]
         return slice(block * size, min(d, (block + 1) * size))
-    border = (1 << int(rng.integers(0, max(1, d.bit_length())))) - int(rng.integers(0, 2))
-    i = min((0, d - 1, border, int(rng.integers(d)))[int(rng.integers(4))], d - 1)
+    size = 1 << int(rng.integers(0, max(1, d.bit_length())))
+    border = size * int(rng.integers(1, d // size + 1)) - int(rng.integers(0, 2))
+    i = min((0, d - 1, size, border, int(rng.integers(d)))[int(rng.integers(5))], d - 1)
     return slice(i, i + 1)

@@ -172,16 +172,16 @@ ROUNDS, PATIENT = 100, 5  # rounds of draws; times as many where evidence grows
 SUSPICION = 3.0  # log-capital that earns more rounds
 LEAST = 40  # rounds that no clock cuts, unless a call is slow
 SHARE, MORE = 0.3, 1.0  # of the seconds; where evidence grows
-PERIODS = 64  # calls back that a function's errors are compared with
-CALLS = 3  # of a function a round
+CALLS, COMPARED = 12, 3  # of a function a round; of them compared with the call before
+AFRESH, TELLING = 1.2, 5.0  # growth of the record after which its period is sought again; standard deviations of one
 
 
 class IndependentStreams(Law):
     """E<e', e> = 0 for the errors e, e' under keys that differ in one field, and of calls that follow one another.
 
     Given e, an independent unbiased e' has mean zero and ``E|e'|^2`` at most as claimed.  That is bet on along e, along
-    e shifted by as many coordinates as correlated most so far, and, of calls without a key, along the earlier error
-    that correlated most so far.  Workers' errors average out only so.
+    e shifted by as many coordinates as correlated most so far, and, of calls without a key, along the part of the
+    record of all earlier errors, one after another, that lies one period back.  Workers' errors average out only so.
     """
 
     name = "independent-streams"
@@ -212,7 +212,7 @@ class IndependentStreams(Law):
             suspicious = bets.peak() > SUSPICION
             if rounds >= ROUNDS and not suspicious:
                 return
-            slow = context.accused or (rounds > 0 and quickest_s > SLOW_S * len(pairs.labels))
+            slow = context.accused or (rounds > 0 and quickest_s > SLOW_S * pairs.calls)
             share = (MORE if suspicious else SHARE) / (5 if slow else 1)
             if rounds >= (1 if slow else LEAST) and not context.spare(share):
                 return
@@ -263,6 +263,7 @@ class _ByField:
         self.shifts = {field: _Shift(example.d) for field in FIELDS if field != "rank" or not agree}
         fields = [f"keys that differ in their {field}" for field in self.shifts]
         self.labels = [*fields, *(f"{field}, shifted" for field in fields)]
+        self.calls = 2 * len(fields)
 
     def drawn(self) -> Products:
         """Return the products of a round: the other step lies before or after."""
@@ -279,28 +280,42 @@ class _ByField:
 class _ByCall:
     """Errors of calls that follow one another."""
 
-    labels = ("a call and the one before", "a call and the one before, shifted", "a call and an earlier one")
+    labels = ("a call and the one before", "a call and the one before, shifted", "a call and one a period before")
+    calls = CALLS
 
     def __init__(self, subject: Subject, example: Example, context: Context) -> None:
-        self.subject, self.x, self.rng = subject, example.x, context.rng(f"{IndependentStreams.name} keys")
-        self.past = np.zeros((PERIODS, example.d))  # unit errors, the last one first
-        self.correlated = np.zeros(PERIODS)
+        self.subject, self.x, self.key = subject, example.x, context.key(f"{IndependentStreams.name} key")
+        self.record = np.zeros(0)  # the errors of all calls, one after another
+        self.period, self.sought = 0, 0  # 0: none is seen; how long the record was when one was sought
         self.shift = _Shift(example.d)
 
     def drawn(self) -> Products:
         """Return the products of a few calls."""
-        for _ in range(CALLS):
-            error, before = _error(self.subject, self.x, fresh_key(self.rng)), self.past[0]
-            yield self.labels[0], error, before
-            yield self.labels[1], error, self.shift.of(before)
-            yield self.labels[2], error, self.past[int(np.abs(self.correlated).argmax())]
-            self.shift.add(before, error)
-            length = float(np.linalg.norm(error))
-            unit = error / length if length > 0 else error
-            products = self.past @ unit
-            products[0] = 0.0
-            self.correlated += products
-            self.past = np.vstack([unit[None], self.past[:-1]])
+        for call in range(CALLS):
+            error, before = _error(self.subject, self.x, self.key), self.record[-self.x.size :]
+            if before.size and call < COMPARED:
+                yield self.labels[0], error, before
+                yield self.labels[1], error, self.shift.of(before)
+                self.shift.add(before, error)
+            if self.period:
+                begin = self.record.size - self.period
+                yield self.labels[2], error, self.record[begin : begin + error.size]
+            self.record = np.concatenate([self.record, error])
+            if self.record.size > AFRESH * self.sought:
+                self.period, self.sought = _period(self.record, error.size), self.record.size
+
+
+def _period(record: np.ndarray, least: int) -> int:
+    """Return the lag, at least ``least``, at which a record correlates most with itself; 0 where none is telling."""
+    lags = np.arange(least, record.size - least)
+    energy = float(record @ record)
+    if not lags.size or energy == 0:
+        return 0
+    spectrum = np.fft.rfft(record, 2 * record.size)
+    products = np.fft.irfft(np.abs(spectrum) ** 2)[lags]
+    deviations = np.abs(products) * record.size / energy / np.sqrt(record.size - lags)
+    best = int(deviations.argmax())
+    return int(lags[best]) if deviations[best] > TELLING else 0
 
 
 def _error(subject: Subject, x: np.ndarray, key: Key) -> np.ndarray:
