@@ -1,0 +1,99 @@
+"""How often does a whole check accuse an honest compressor?  Every law that applies, at the standard budget.
+
+Subjects are every example of the catalogue, feedback methods and mergers too, and the rules of ``honest_subjects.py``
+as functions and as codecs with keys.  Run i checks subject i mod n with seed ``--seed`` + i // n; the random streams
+of torch, numpy and Python begin with the seed too.  Nothing is shrunk, and the laws that draw have a third of the
+standard seconds, so that more runs are made: a run with fewer draws has no larger level.  One JSON line a run is
+appended to ``--out``; runs already there are not repeated; each line names its commit.  ``--summary`` writes totals.
+
+    nice env OMP_NUM_THREADS=1 python docs/studies/honest_runs.py --out docs/data/honest_runs.jsonl \
+        --summary docs/data/honest_runs.json
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import cache, partial
+from typing import Any
+
+import torch
+from honest_subjects import RULES, Honest, subjects
+from resumable import command_line, conclude, resume
+
+from gpu_validation.records.environment import commit, environment
+from operators import all_operators
+from operators.laws import Budget, check
+
+SEEDS = 15
+STANDARD = Budget()
+BUDGET = replace(STANDARD, seconds=STANDARD.seconds / 3, most_seconds=STANDARD.most_seconds / 3, shrinking=0)
+
+
+@cache
+def honest() -> dict[str, tuple[Any, Honest | None]]:
+    """The subjects by name; of an operator of the catalogue the claim is its own."""
+    operators = {repr(op): (op, None) for cls in all_operators().values() for op in cls.examples()}
+    return operators | subjects()
+
+
+def one(run: int, seed: int) -> dict[str, object]:
+    """The record of one run."""
+    name = list(honest())[run % len(honest())]
+    subject, rule = honest()[name]
+    number = seed + run // len(honest())
+    torch.manual_seed(number)
+    started = time.process_time()
+    stated = {"claim": rule.claim, "ceiling": rule.ceiling or None} if rule else {}
+    report = check(subject, budget=BUDGET, seed=number, **stated)
+    return {
+        "run": run,
+        "subject": name,
+        "seed": number,
+        "failures": {v.law: v.text for v in report.failures},
+        "inconclusive": [v.law for v in report.verdicts if v.outcome.name == "INCONCLUSIVE"],
+        "seconds": round(time.process_time() - started, 2),
+        "commit": commit(),
+    }
+
+
+def study(runs: Iterable[int], seed: int) -> Iterator[dict[str, object]]:
+    """The records of the runs, as they finish."""
+    return (one(run, seed) for run in runs)
+
+
+def summary(records: list[dict[str, Any]]) -> dict[str, object]:
+    """Totals."""
+    seconds = sorted(float(r["seconds"]) for r in records)
+    tight = {f"{name}, {form}" for name, h in RULES.items() if h.ceiling for form in ("function", "codec")}
+    return {
+        "runs": len(records),
+        "planned": SEEDS * len(honest()),
+        "subjects": len({r["subject"] for r in records}),
+        "of_the_catalogue": len(honest()) - len(subjects()),
+        "runs_with_tight_claims_and_a_ceiling": sum(r["subject"] in tight for r in records),
+        "level_per_run": BUDGET.false_alarm,
+        "accused": [
+            {"subject": r["subject"], "seed": r["seed"], "failures": r["failures"]} for r in records if r["failures"]
+        ],
+        "median_processor_seconds_a_run": seconds[len(seconds) // 2],
+        "runs_by_commit": dict(Counter(str(r["commit"]) for r in records)),
+        **environment(),
+    }
+
+
+def main() -> None:
+    """Continue the study, then summarise it."""
+    parser = command_line(__doc__, "honest_runs")
+    parser.add_argument("--runs", type=int, help="by default all planned ones")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    runs = SEEDS * len(honest()) if options.runs is None else options.runs
+    records = resume(options.out, range(runs), lambda r: r["run"], partial(study, seed=options.seed))
+    conclude(summary(records), options.summary)
+
+
+if __name__ == "__main__":
+    main()
