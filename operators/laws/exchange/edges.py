@@ -198,16 +198,16 @@ def lengths(
         s2 = (sqrt((stated.of_squares * square + stated.of_mean * norm2) / scale2) + (sqrt(n) + 1) * SLACK) ** 2
         unit = direction / sqrt(scale2 * float(direction @ direction))
         wins = Winning(s2)
-        for error in errors:
-            a, q = float(error @ unit), float(error @ error) / scale2
+        for off in errors:
+            a, q = float(off @ unit), float(off @ off) / scale2
             bets.update(drawn, place, a, q, s2, unbiased=True)
             wins.pay(a, q)
         while wins.goes_on() and work_s() - began < budget.seconds * 4:
             try:
-                error = function.mean(vectors) - mean
+                off = function.mean(vectors) - mean
             except Exception as reason:
                 return Verdict(name, Outcome.FAIL, raised(reason), name_of, first)
-            wins.pay(float(error @ unit), float(error @ error) / scale2)
+            wins.pay(float(off @ unit), float(off @ off) / scale2)
             if wins.capital() >= wins.needed(level / 2, USUAL * PATIENT):
                 text = (
                     f"E y = xbar, given the claimed error, rejected at level {level:.1e} by {wins.n} draws at one group"
