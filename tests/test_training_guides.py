@@ -99,6 +99,24 @@ def test_script_of_sharded_models_learns_and_resumes_bit_for_bit(tmp_path):
         assert 0 < int(sent) < 20 * 4 * 9610 / 2 / 4, "a quarter of 20 averagings of half a model at most"
 
 
+@pytest.mark.thorough
+def test_script_of_nested_averagings_learns_and_all_ranks_hold_the_same_network(tmp_path):
+    script("average_in_a_hierarchy.md", tmp_path)
+    command = [*TORCHRUN[:-1], "--nproc-per-node=4", "train.py"]
+
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False)
+
+    assert result.returncode == 0, result.stderr
+    pattern = r"rank \d: accuracy ([\d.]+), weights (\S+), (\d+) bytes sent inside, (\d+) bytes among all"
+    found = re.findall(pattern, result.stdout)
+    assert len(found) == 4
+    assert len({(accuracy, weights) for accuracy, weights, *_ in found}) == 1
+    assert float(found[0][0]) > 0.9
+    for _, _, inside, among in found:
+        assert 80 * 4 * 9610 <= int(inside) < 81 * 4 * 9610, "one whole model to the other rank, 80 times"
+        assert 0 < int(among) < 10 * 3 * 4 * 9610 / 4, "less than a quarter of whole models to three ranks, 10 times"
+
+
 def processes_of(folder):
     """Process ids of the script's ranks, by rank."""
     found = {}
