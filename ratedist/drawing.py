@@ -12,6 +12,7 @@ PREFERRED = ("omega", "alpha", "tau", "time_s", "eta", "bits", "d")
 POINTS = 100
 # Okabe and Ito 2008: colours that colour-blind readers can distinguish.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+OWN_COLOURS = ("gold", "white", "#56B4E9", "#CC79A7")  # of the user's own stars
 MARKS = ("o", "s", "^", "D")
 LINE_OF_TEXT_IN = 0.14  # height of a line of 8 pt
 WIDTH_IN = 6.0  # of a figure; a column of a paper has 3.3
@@ -175,7 +176,12 @@ def label_of(text: str) -> str:
 
 
 def plot_comparison(
-    points: Sequence[tuple[str, float, float, bool]], title: str, ax: Any, *, width_in: float = WIDTH_IN
+    points: Sequence[tuple[str, float, float, bool]],
+    title: str,
+    ax: Any,
+    *,
+    width_in: float = WIDTH_IN,
+    is_below: bool = False,
 ) -> Any:
     """Draw error against bits: one curve per family, the user's own as stars, and the limits of the two classes.
 
@@ -191,16 +197,21 @@ def plot_comparison(
         Where to draw; None makes a figure.
     width_in : float, inches, optional
         Width of that figure.
+    is_below : bool, optional
+        Whether a compressor spent fewer bits than the limit of its class; the title then says why.
     """
     ax = axes(ax, width_in)
     most = max((bits for _, bits, *_ in points), default=1.0)
     ends: list[tuple[str, float, float, str]] = []  # text, last point, colour
     curves = [(family, [p for p in points if p[0] == family]) for family in dict.fromkeys(p[0] for p in points)]
+    stars = 0
     for i, (family, measured) in enumerate(curves):
         curve = sorted((bits, nmse) for _, bits, nmse, _ in measured)
         colour = COLOURS[i % len(COLOURS)]
         if any(is_own for *_, is_own in measured):
-            star = {"markersize": 12, "markerfacecolor": "gold", "markeredgecolor": "black", "zorder": 5}
+            star = {"markersize": 12, "markerfacecolor": OWN_COLOURS[stars % len(OWN_COLOURS)]}
+            star |= {"markeredgecolor": "black", "zorder": 5}
+            stars += 1
             ax.plot(*zip(*curve, strict=True), "*", label=label_of(family), **star)
             colour = "black"
         else:
@@ -216,7 +227,8 @@ def plot_comparison(
         ends.append((name, most, float(limit[-1]), "black"))
     nmses = [nmse for _, _, nmse, _ in points]
     ax.set(xlabel="bits per coordinate", ylabel="NMSE", yscale="log", xlim=(0, 1.02 * most))
-    ax.set_title(f"{title}\nlimits: for the worst x, and for Gaussian x", loc="left", fontsize=8)
+    below = "\nbelow a limit: this x is easier than a Gaussian one" if is_below else ""
+    ax.set_title(f"{title}\nlimits: for the worst x, and for Gaussian x{below}", loc="left", fontsize=8)
     ax.xaxis.label.set_size(8)
     ax.yaxis.label.set_size(8)
     ax.tick_params(labelsize=8)

@@ -43,6 +43,7 @@ from bounds.tau import TauStar
 from gpu_validation import studies
 from gpu_validation.studies import all_presets
 from operators import Operator, Size, all_aggregates, all_feedbacks, all_operators, specification
+from ratedist.cluster.other_names import OTHER_NAMES
 
 SIDES = {Side.UPPER: "upper bound", Side.LOWER: "lower bound", Side.TIGHT: "equality"}
 DIMENSION = 10_000  # where claims and sizes of the examples are stated
@@ -381,6 +382,7 @@ def _operator_section(name: str, cls: type[Operator]) -> str:
         "",
         escape(summary(cls)),
         "",
+        *_other_names(name),
         eval_rst(
             [
                 f".. autoclass:: operators.{cls.__name__}",
@@ -395,6 +397,12 @@ def _operator_section(name: str, cls: type[Operator]) -> str:
     if measured := records.operator_rows(name):
         parts += ["Measured on Gaussian input:", "", measured]
     return "\n".join(parts)
+
+
+def _other_names(name: str) -> list[str]:
+    """A line with the names of a compressor in papers and libraries, or of near relatives, for the search."""
+    names = OTHER_NAMES.get(name)
+    return [f"Also searched as: {escape(', '.join(names))}.", ""] if names else []
 
 
 def _symmetries(operator: Operator) -> str:
@@ -449,6 +457,7 @@ def _family_section(kind: str, name: str, cls: type) -> str:
             "",
             escape(summary(cls)),
             "",
+            *_other_names(name),
             eval_rst(
                 [f".. autoclass:: operators.{cls.__name__}", "   :members:", "   :exclude-members: name, sources"]
             ),

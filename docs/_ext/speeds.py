@@ -78,7 +78,7 @@ def two_shots_table() -> str:
     """An averaging and a backward pass in two shots beside plain all-reduce."""
     lines = [
         [
-            row["benchmark"] + (", errors told" if row.get("errors") else ""),
+            row["benchmark"] + (", errors reported" if row.get("errors") else ""),
             "plain all-reduce" if row["method"] == "torch" else row["method"],
             number(1e3 * row["median_s"], 3),
             number(row["bits_per_coordinate"], 3),

@@ -154,7 +154,10 @@ def read_folder(folder: str | os.PathLike[str]) -> list[Account]:
     accounts = [account for account in map(_read, files) if account is not None]
     if not accounts:
         what = "its files have no complete line yet" if files else f"it has no file {PREFIX}0.jsonl"
-        raise UsageError(f"no telemetry in {place}: {what}; wait for the run to start, or pass another folder")
+        raise UsageError(
+            f"no telemetry in {place}: {what}; wait for the run to start, read its error if the start was refused, or "
+            "pass another folder"
+        )
     newest = max(accounts, key=lambda account: account.header.started).header.run
     return sorted((a for a in accounts if a.header.run == newest), key=lambda account: account.header.rank)
 

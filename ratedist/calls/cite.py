@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 
 from bounds.bibliography import cited, entries
 from bounds.catalogue import all_bounds
 from bounds.provenance import Reference
 
+from ..cluster.other_names import near_names
 from ..records.quantity import MODELS, reference_of
 from .arguments import Names
 from .call import Call, Command
@@ -47,14 +47,28 @@ def _references(name: str) -> Iterator[Reference]:
 
 def _sources(name: str) -> tuple[str, ...]:
     """Return the keys of a method's sources; "qsgd:4" is read as qsgd."""
-    from operators import Aggregate, Feedback, Operator, all_aggregates, all_feedbacks, all_operators, all_summed
+    from operators import (
+        Aggregate,
+        Feedback,
+        Operator,
+        all_aggregates,
+        all_feedbacks,
+        all_operators,
+        all_summed,
+        outside,
+    )
     from operators.summed import Summed
 
     methods: dict[str, type[Operator | Feedback | Aggregate | Summed]]
     methods = {**all_operators(), **all_feedbacks(), **all_aggregates(), **all_summed()}
     named = str(name).partition(":")[0].strip()
     if named not in methods:
-        near = difflib.get_close_matches(named, [*all_bounds(), *MODELS, *methods, *entries()], 3, 0.6)
+        if outside.split(str(name)) is not None:
+            raise ValueError(
+                f"a name must have a published source to be cited; {name} is an object of your own: cite its paper, "
+                "and ratedist by ratedist cite; for the limit that it is compared with, ratedist cite unbiased_bits"
+            )
+        near = near_names(named, [*all_bounds(), *MODELS, *methods, *entries()])
         remedy = f"try {' or '.join(near)}, or see" if near else "see"
         raise ValueError(
             f"a name must be a bound, a theorem of tau, a compressor or the key of a source; got {name!r}: {remedy} "

@@ -33,6 +33,7 @@ from .measure import (
     kind_text,
     measure,
     of_file,
+    varying_note,
 )
 
 if TYPE_CHECKING:
@@ -174,7 +175,9 @@ class Comparison(Answered):
             for row in self.rows
             if row.measured is not None and row.measured.nmse > 0
         ]
-        return plot_comparison(points, f"one vector, d = {number_text(self.d)}", ax, width_in=width_in)
+        gaps = [row.measured.gap for row in self.rows if row.measured is not None and row.measured.gap is not None]
+        title = f"one vector, d = {number_text(self.d)}"
+        return plot_comparison(points, title, ax, width_in=width_in, is_below=min(gaps, default=0.0) < 0)
 
     def save(self, path: str | Path, *, width_in: float = WIDTH_IN) -> Path:
         """Write a figure (.pdf, .svg, .png) or the table (.csv, .tex) and return its path.
@@ -212,13 +215,14 @@ class Comparison(Answered):
         points = [(self._rate_of(row), row.measured, row) for row in self.rows if row.measured is not None]
         points.sort(key=lambda point: (point[0], point[1].nmse))
         smallest = _smallest(points)
-        beside = [self._beside_own(point) for _, point, row in points if row.is_own]
+        beside = [self._beside_own(row.measured) for row in self.rows if row.is_own and row.measured is not None]
         verdict = (
             beside[0] if beside else f"Smallest error: {smallest}." if smallest else "Each compressor at its own bits."
         )
         remarks = [f"{row.family} at {row.asked:g} bits: {row.remark}" for row in self.rows if row.remark]
         spread = max((p.gap_range[1] - p.gap_range[0] for _, p, _ in points if p.gap_range), default=0.0)
         facts = {
+            "another of yours": " ".join(beside[1:]),
             "smallest error": f"of the others, {smallest}" if beside and smallest else "",
             "bits of yours": "as the function states them; nothing checks that" if beside else "",
             "status": STATUS,
@@ -271,10 +275,11 @@ class Comparison(Answered):
         gaps_named = ("excess", "of source") if has_source else ("excess",)
         columns = ("compressor", "bits", "NMSE", *gaps_named, "claim", "code [ms]")
         source = "; of source: bits above the rate-distortion function of this vector's coordinates" * has_source
+        varying = varying_note(point for _, point, _ in points)
+        excess = excess_note(point for _, point, _ in points)
         note = (
-            f"bits: per coordinate, d = {number_text(self.d)}; NMSE: |C(x) - x|^2/|x|^2; "
-            f"{excess_note(point for _, point, _ in points)}{source}; code: encoding and decoding one message on one "
-            "core of this machine"
+            f"bits: per coordinate, d = {number_text(self.d)}{varying}; NMSE: |C(x) - x|^2/|x|^2; {excess}{source}; "
+            "code: encoding and decoding one message on one core of this machine"
         )
         return Table(columns, tuple(rows), left=frozenset({"claim"}), note=note)
 

@@ -26,7 +26,7 @@ MOST_DRAWS = 10_000
 LOWEST_OCTAVE = -5  # below 1/32 bit per coordinate all are compared
 MOST_NAMED = 3  # tensors of a file
 COLUMNS = ("compressor", "bits", "NMSE", "excess", "claim")
-NOTE = "bits: per coordinate, d = {d}; sorted by bits (up to 1, 2, 4, ...), then error; {excess}"
+NOTE = "bits: per coordinate, d = {d}{varying}; sorted by bits (up to 1, 2, 4, ...), then error; {excess}"
 EXCESS = "excess: bits above the limit of the claimed class at that error (no claim: of contractive ones, rescaled)"
 BELOW = "; below 0: the limit holds for the mean over Gaussian vectors, a single vector may need fewer bits"
 STATUS = "limits are proved (safaryan2020); errors are measured on this vector alone, without interval"
@@ -62,6 +62,8 @@ class Measured:
         multiply at no cost in bits, and an unbiased operator is then held against the limit of unbiased ones.
     kind : str, optional
         "unbiased", "contractive" or "none": the class that is claimed.
+    varies : bool, optional
+        Whether the number of bits depends on the vector or the draw, as after an entropy code.
     """
 
     operator: str
@@ -75,6 +77,7 @@ class Measured:
     limit_nmse: float = 0.0
     scale: float = 1.0
     kind: str = "none"
+    varies: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values."""
@@ -128,20 +131,21 @@ def measure(operator: Compressor, x: Vector, *, draws: int = DRAWS, seed: int = 
     name = specification(sender)
     words = claim_text(claim)
     kind = "none" if isinstance(claim, NoClaim) else "unbiased" if unbiased else "contractive"
+    varies = sender.bits(vector.size).exact is None
     if distortion == 0 or outside:
-        return Measured(name, words, rate, distortion, None, None, None, limit_of=outside, kind=kind)
+        return Measured(name, words, rate, distortion, None, None, None, limit_of=outside, kind=kind, varies=varies)
     scale = 1.0
     if isinstance(claim, NoClaim) and sum(along) > 0:
         scale = sum(along) / sum(square)
     judged = nmse if scale == 1 else [1 - 2 * scale * a + scale**2 * s for a, s in zip(along, square, strict=True)]
     limit_nmse = float(np.mean(judged))
     if limit_nmse <= ROUNDING:
-        return Measured(name, words, rate, distortion, None, None, None, scale=scale, kind=kind)
+        return Measured(name, words, rate, distortion, None, None, None, scale=scale, kind=kind, varies=varies)
     gaps = [b - limit_rate(e, unbiased=unbiased) for b, e in zip(bits, judged, strict=True) if e > ROUNDING]
     limit = limit_rate(limit_nmse, unbiased=unbiased)
     ends = min(gaps), max(gaps)
     where = _limit_words(claim, limit_nmse, scale)
-    return Measured(name, words, rate, distortion, limit, rate - limit, ends, where, limit_nmse, scale, kind)
+    return Measured(name, words, rate, distortion, limit, rate - limit, ends, where, limit_nmse, scale, kind, varies)
 
 
 def _limit_words(claim: Claim, at: float, scale: float) -> str:
@@ -231,6 +235,22 @@ def excess_note(points: Iterable[Measured]) -> str:
     return EXCESS + BELOW * any(point.gap is not None and point.gap < 0 for point in points)
 
 
+def varying_note(points: Iterable[Measured]) -> str:
+    """Return whose bits depend on the vector, for the note of a table; empty if none do.
+
+    Parameters
+    ----------
+    points : iterable of Measured
+        The rows of the table.
+    """
+    names = dict.fromkeys(point.operator.partition(":")[0] for point in points if point.varies)
+    return (
+        f" (of {', '.join(names)} they depend on the vector)"
+        if 0 < len(names) <= MOST_NAMED
+        else (" (after an entropy code they depend on the vector)" if names else "")
+    )
+
+
 def kind_text(kind: str) -> str:
     """Return the class that is claimed, in words.
 
@@ -269,7 +289,7 @@ class _OfFile(Answered):
             (p.operator, f"{p.bits:.3f}", f"{p.nmse:.3g}", "" if p.gap is None else f"{p.gap:.3f}", kind_text(p.kind))
             for p in points
         )
-        note = NOTE.format(d=number_text(self.d), excess=excess_note(points))
+        note = NOTE.format(d=number_text(self.d), varying=varying_note(points), excess=excess_note(points))
         single = len(shown) == 1
         return Answer(
             f"Smallest error: {next(iter(shown.values()))}." if single else "Smallest error by bits per coordinate:",

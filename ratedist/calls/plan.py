@@ -57,6 +57,7 @@ def plan(
     pilot: Pilot | str,
     cluster: Cluster,
     operators: Iterable[str | Operator] | None = None,
+    codec: Codecs | None = None,
     exchange: Way = "auto",
     d: numbers.Number | None = None,
 ) -> PilotPlan: ...
@@ -87,8 +88,8 @@ def plan(
         Number of parameters of the model; either this or pilot.
     pilot : Pilot or str, optional
         A file of gpu_validation.pilot instead of d and a theorem's constants, or resnet20 or transformer, recorded.  In
-        Python also a ``Pilot``.  Beside it only cluster, operators and exchange are taken; beside a recorded pilot also
-        d, the parameters of a model whose gradients have the recorded statistics.
+        Python also a ``Pilot``.  Beside it only cluster, operators, codec and exchange are taken; beside a recorded
+        pilot also d, the parameters of a model whose gradients have the recorded statistics.
     cluster : Cluster
         Workers and links, such as ``pilot.cluster(workers=64)``.
     operators : iterable of str or Operator or Summed or None, optional
@@ -115,7 +116,8 @@ def plan(
     codec : Codec or mapping or str, optional
         Seconds of encoding and decoding: ENCODE,DECODE for all operators, SPEC=ENCODE,DECODE for one, free, or measured
         on this machine (default).  In Python a ``Codec`` for all, a mapping from specifications to one, or "free"; by
-        default each operator is timed (``measure_codec``).
+        default each operator is timed (``measure_codec``).  With a pilot, the default is what the pilot has measured on
+        its machine; give the seconds of a GPU if it codes there.
     setting : iterable of str or None, optional
         Names of what is known of problem and gradients, such as ["same_f", "unbiased_gradients"]; a theorem that needs
         more is then "not covered".  Unless given, what is needed stands in the assumptions.
@@ -166,7 +168,9 @@ def plan(
     if pilot is not None:
         rest = {"target": target, "time_s": time_s, **constants, "G": G, "eta": eta, "condition": condition}
         measured = measured_pilot(pilot, d)
-        _refuse_beside_a_pilot({**rest, "codec": codec, "setting": setting, "curvature": curvature})
+        _refuse_beside_a_pilot({**rest, "setting": setting, "curvature": curvature})
+        codecs = checked_codecs(codec)
+        measured = measured if codecs is None else measured.with_codecs(codecs)
         return plan_of_pilot(measured, cluster, None if search else asked, _way(exchange))
     if d is None:
         raise ValueError("a plan needs d or a pilot; got neither: give d, the parameters, or what a pilot has measured")
@@ -285,8 +289,7 @@ def _run(
 ) -> Ranking | PilotPlan:
     if pilot is None:
         return plan(codec=coding(codec), cluster=cluster, **given)
-    _refuse_beside_a_pilot({"codec": codec})
-    return _by(Pilot.read(pilot), cluster, **given)
+    return _by(Pilot.read(pilot), cluster, codec=coding(codec), **given)
 
 
 def _by(pilot: Pilot, cluster: Cluster, **given: Any) -> PilotPlan:
@@ -343,9 +346,10 @@ CALL = Call(
     route=Route(
         about="A model, a cluster and compressors; "
         "with L, sigma2 and gap averaging of local updates is planned too.\n\n"
-        "pilot: what gpu_validation.pilot has measured, instead of d, the constants, codec and the cluster's steps; it "
+        "pilot: what gpu_validation.pilot has measured, instead of d, the constants and the cluster's steps; it "
         "is used for the answer and kept nowhere.\n\n"
-        "codec: seconds of coding; if left out, each operator is timed on the server, once a worker process.",
+        "codec: seconds of coding; if left out, the pilot has measured it, or each operator is timed on the server, "
+        "once a worker process.",
         example={
             "d": 25600000,
             "cluster": CLUSTER_EXAMPLE,

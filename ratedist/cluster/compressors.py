@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from typing import TYPE_CHECKING, Any
 
 from bounds.claims import NoClaim, Unbiased
 from bounds.limits import contractive_bits, unbiased_bits
+
+from .other_names import near_names
 
 if TYPE_CHECKING:
     from operators import Operator
@@ -78,7 +79,7 @@ def compressor_of(given: str | Operator | Summed) -> Operator | Summed:
     name = given.strip().partition(":")[0]
     names = [*all_operators(), *all_summed()]
     if name not in names and outside.split(given) is None and name not in outside.announced(outside.OPERATORS):
-        near = difflib.get_close_matches(name, names, 3, 0.6) or ["identity", "qsgd", "tcdq"]
+        near = near_names(name, names) or ["identity", "qsgd", "tcdq"]
         shown = name if len(name) <= 32 else name[:29] + "..."
         raise ValueError(
             f"unknown operator {shown!r}; it must be a name of the catalogue: try {', '.join(near)} "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from itertools import pairwise
@@ -349,6 +349,29 @@ class Pilot(Answered):
     def codecs(self) -> dict[str, Codec]:
         """Return what ``rd.plan(codec=)`` takes."""
         return {trial.operator: trial.codec for trial in self.operators}
+
+    def with_codecs(self, codecs: Codec | Mapping[str, Codec]) -> Pilot:
+        """Return the pilot with other seconds of coding, such as those of a GPU; whole averagings are then computed.
+
+        Parameters
+        ----------
+        codecs : Codec or mapping of str to Codec
+            One for all operators, or by specification; operators that are not named keep the measured one.
+
+        Raises
+        ------
+        ValueError
+            For an operator that the pilot has not tried.
+        """
+        measured = self.codecs()
+        named = dict.fromkeys(measured, codecs) if isinstance(codecs, Codec) else codecs
+        if unknown := sorted(named.keys() - measured.keys()):
+            raise ValueError(
+                f"codec must name operators that the pilot has tried; got {', '.join(unknown)}: take some of "
+                f"{', '.join(measured)}"
+            )
+        trials = tuple(replace(trial, codec=named.get(trial.operator, trial.codec)) for trial in self.operators)
+        return replace(self, operators=trials, exchanges=())
 
     def predict(
         self,

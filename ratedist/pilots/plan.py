@@ -323,7 +323,8 @@ class PilotPlan(Ranked[PilotChoice]):
         time = "time: to the same loss, over that of uncompressed training that averages every step"
         fed_back = any(choice.fed_back and choice.ratio < self.best.ratio for choice in shown)
         reason = "the choice counts error feedback by its upper end" if fed_back else ""
-        note = "; ".join(filter(None, (time, reason, exchange_note(choice.exchange for choice in shown))))
+        ends = "interval: from the greatest to the least progress that the pilot allows (inf: it may be 0)"
+        note = "; ".join(filter(None, (time, ends, reason, exchange_note(choice.exchange for choice in shown))))
         return Table(columns, tuple(rows), left=frozenset({"exchange", "overlap"}), note=note)
 
     def _percent(self) -> int:

@@ -10,6 +10,7 @@ import pytest
 import ratedist as rd
 from bounds import all_bounds
 from operators import all_aggregates, all_feedbacks, all_operators, all_summed
+from ratedist.cluster.other_names import OTHER_NAMES
 from ratedist.interfaces.cli import main
 
 
@@ -139,3 +140,24 @@ def test_no_line_of_an_entry_is_wrapped(capsys):
     longest = max(all_bounds(), key=lambda name: max(map(len, rd.cite(name).splitlines())))
     assert main(["cite", longest]) == 0
     assert capsys.readouterr().out == rd.cite(longest)
+
+
+@pytest.mark.parametrize(
+    ("given", "first"), [("DRIVE", "drive"), ("top-k", "topk"), ("Rand-K", "randomk"), ("PowerSGD", "powersgd"),
+                         ("3LC", "terngrad"), ("1-bit Adam", "one_bit_adam"), ("gtopk", "global_topk")]
+)  # fmt: skip
+def test_names_of_papers_lead_to_the_names_of_the_catalogue(given, first):
+    with pytest.raises(ValueError, match=f"got {given!r}: try {first}\\b"):
+        rd.cite(given)
+
+
+def test_every_other_name_belongs_to_a_method():
+    methods = {**all_operators(), **all_feedbacks(), **all_aggregates(), **all_summed()}
+    assert OTHER_NAMES.keys() <= methods.keys()
+
+
+def test_an_object_of_ones_own_names_what_to_cite_instead():
+    with pytest.raises(
+        ValueError, match=r"mine:f is an object of your own: cite its paper, .* ratedist cite unbiased_bits"
+    ):
+        rd.cite("mine:f")

@@ -50,3 +50,25 @@ def test_an_existing_file_is_overwritten(tmp_path):
     assert require_writable(file) == file
     rd.compare(["qsgd:4"], X, bits=None).save(file)
     assert "qsgd" in file.read_text()
+
+
+def test_two_functions_of_ones_own_are_both_answered_and_drawn_differently():
+    functions = [rd.own(lambda x, k=k: k * x, bits=8, name=f"times {k}") for k in (0.5, 0.25)]
+    found = rd.compare([*functions, "tcdq", "qsgd"], X, bits=8)
+    first, second = (f"times {k}: no other compressor" for k in (0.5, 0.25))
+    assert found.answer().verdict.startswith(first)
+    assert found.answer().facts["another of yours"].startswith(second)
+    fills = {line.get_markerfacecolor() for line in found.plot().lines if line.get_marker() == "*"}
+    assert len(fills) == 2
+
+
+def test_the_table_names_whose_bits_depend_on_the_vector():
+    assert "of tcdq they depend on the vector" in str(rd.compare(["tcdq", "eden"], X, bits=2)).replace("\n  ", " ")
+    assert "depend on the vector" not in str(rd.compare(["eden"], X, bits=2)).replace("\n  ", " ")
+
+
+@pytest.mark.parametrize(("period", "is_below"), [(2, False), (16, True)])
+def test_the_figure_says_why_a_point_lies_below_a_limit(period, is_below):
+    result = rd.compare(["topk:0.1"], np.where(np.arange(64) % period == 0, X, 1e-3 * X), bits=None)
+    assert (result.rows[0].measured.gap < 0) == is_below
+    assert ("easier than a Gaussian" in result.plot().get_title(loc="left")) == is_below

@@ -482,8 +482,10 @@ def test_the_command_is_the_call(tmp_path, capsys):
     assert f" {best.tau} 4 steps {best.ratio:.3g} " in shown
     assert main([*line, "--step_s", "2"]) == 2
     assert "step_s comes from the pilot; got step_s = 2.0 beside it: leave it out" in capsys.readouterr().err
-    assert main([*line, "--codec", "free"]) == 2
-    assert "codec goes with a plan by theorems" in capsys.readouterr().err
+    assert main([*line, "--codec", "free"]) == 0
+    assert capsys.readouterr().out != shown
+    assert main([*line, "--codec", "natural=1e-9,1e-9"]) == 2
+    assert "codec must name operators that the pilot has tried; got natural" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -492,7 +494,7 @@ def test_the_command_is_the_call(tmp_path, capsys):
         ({"target": 0.1}, "target goes with a plan by theorems; got target = 0.1 beside a pilot"),
         ({"L": 1, "sigma2": 1, "gap": 1}, "L goes with a plan by theorems; got L = 1 beside a pilot"),
         ({"d": 10}, "d beside a pilot of your own must be the pilot's, "),
-        ({"codec": "free"}, "codec goes with a plan by theorems; got codec = free"),
+        ({"codec": {"natural": "free"}}, "codec must name operators that the pilot has tried; got natural"),
         ({"curvature": "convex"}, "curvature goes with a plan by theorems"),
         ({"cluster": None}, "cluster must be a ratedist.Cluster; got None"),
         ({"operators": ["natural"]}, "operator must be one that the pilot has tried; got natural:rounding=stochastic"),

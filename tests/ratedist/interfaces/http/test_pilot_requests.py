@@ -113,7 +113,7 @@ def test_the_server_answers_and_limits_the_size_of_these_requests_alone(server):
     assert f"at most {MOST_PILOT_BYTES} bytes" in json.loads(body)["detail"][0]["msg"]
 
 
-@pytest.mark.parametrize("more", [{"d": 10}, {"codec": "free"}, {"target": 0.1}, {"cluster": LINK | {"step_s": 1.0}}])
+@pytest.mark.parametrize("more", [{"d": 10}, {"target": 0.1}, {"cluster": LINK | {"step_s": 1.0}}])
 def test_what_the_pilot_has_measured_is_refused_beside_it(more):
     with pytest.raises(
         ValueError, match=r"goes with a plan by theorems|d beside a pilot of your own|comes from the pilot"
