@@ -65,8 +65,8 @@ class Budget(Fields):
     draws: int = 100
     least_draws: int = 400
     evaluations: int = 2048
-    seconds: float = 1.5
-    most_seconds: float = 4.5
+    seconds: float = 1.2
+    most_seconds: float = 4.0
     patience: float = 30.0
     lengths: tuple[int, ...] = LENGTHS
     sizes: tuple[int, ...] = (1, 2, 7, 8, 9, 64, 1000, 4097)

@@ -9,6 +9,7 @@ from operators.laws import Budget, adapt, check, check_mean
 
 from . import circumstances, exchanges, hooks, second_attack, spread, streams, values, vectors, wrappers
 from .base import ONE
+from .by_kind import LAWS, STREAMS, subjects
 
 SHORT = replace(Budget(), large=1 << 14, shrinking=0).untimed()
 LONG = replace(Budget(), large=1 << 20, shrinking=0).untimed()
@@ -55,9 +56,6 @@ def test_pass_says_which_bias_in_any_direction_would_have_been_found(honest):
 
     assert report.ok, str(report)
     assert report.power.any_direction < 0.05
-
-
-STREAMS = ["key-separation", "independent-streams"]
 
 
 @pytest.mark.parametrize("wrong", streams.WRONG, ids=named)
@@ -160,17 +158,6 @@ def test_one_wrong_value_is_found(wrong):
     assert check(wrong.subject, claim=wrong.claim, budget=UNTIMED, seed=5, laws=laws).failures
 
 
-SECOND = {  # kind -> the laws that see it
-    "lengths": ["lengths", "every-coordinate"],
-    "remainders": ["lengths", "every-coordinate"],
-    "values": ["exact-marginals", "enumeration", "extremes", "lengths"],
-    "spread bias": ["unbiasedness"],
-    "streams": STREAMS,
-    "circumstances": ["circumstances", "determinism"],
-    "feedback": ["feedback-sums"],
-    "aggregates": ["aggregate-claim", "aggregate-count"],
-    "hooks": ["hook-mean"],
-}
 # Mild: a standard check finds each of them in three of four runs.
 BY_CHANCE = "two bits of the mantissa", "shrunk by 15 %"
 
@@ -178,7 +165,7 @@ BY_CHANCE = "two bits of the mantissa", "shrunk by 15 %"
 @pytest.mark.every(20)
 @pytest.mark.parametrize("wrong", [w for w in second_attack.WRONG if not w.what.startswith(BY_CHANCE)], ids=named)
 def test_second_attack_is_found(wrong):
-    report = check(wrong.subject, claim=wrong.claim, budget=UNTIMED, seed=6, laws=SECOND[wrong.kind])
+    report = check(wrong.subject, claim=wrong.claim, budget=UNTIMED, seed=6, laws=LAWS[wrong.kind])
 
     assert report.failures, str(report)
 
@@ -189,3 +176,11 @@ def test_second_attack_on_exchanges_is_found(wrong):
     report = check_mean(wrong.function, m=exchanges.M, claim=wrong.claim, budget=Budget.quick().untimed(), seed=6)
 
     assert report.failures, str(report)
+
+
+def test_every_wrong_subject_is_tried_at_the_standard_budget_once():
+    cases = [case for case, _ in subjects()]
+
+    assert len(set(cases)) == len(cases) >= 290
+    for kind in (*LAWS, "exchanges"):
+        assert sum(case[0] == kind for case in cases) >= 12
