@@ -1,22 +1,17 @@
-"""Rules that choose tau and operator against every fixed pair, on the simulated clock, as JSON lines.
+"""Rules that choose tau and operator against every fixed tau and fixed pair, on the simulated clock, as JSON lines.
 
-Run ``python docs/benchmarks/choosing.py {design,seen,held-out} > docs/data/choosing_DESIGN.jsonl``.
+Run ``python docs/benchmarks/choosing.py > docs/data/choosing.jsonl``.
 
-The held-out half is the second one: the first, of three networks, a regression and a kink, was looked at when the rule
-learnt to see bends, and is the half "seen" now.  The new one has other kinks, rates, widths, splits and another seed.
-
-Fixed beforehand, here: problems, halves, networks, coding seconds, targets and the grid.  m workers on equal links
+Fixed beforehand, here: problems, networks, coding seconds, targets and the grid.  m workers on equal links
 (``Links``); D/Y is that of an uncompressed sum, a tenth of it latency, the rest bandwidth.  Coding takes so many local
-steps a movement, as on a model whose step takes as long as 10 to 20 passes over its parameters.  The target is the loss
-of synchronous uncompressed SGD after so many steps; on the kinks of the second half, whose floor it has reached by then
-and reaches again by chance only, a tenth above its mean from there to the end.  A time to it is read between
-averagings, linear in log loss.
+steps a movement, as on a model whose step takes as long as 10 to 20 passes over its parameters.  A target is a share of
+the fall of the loss that synchronous uncompressed training has in 300 steps with the same seed.  A time to it is read
+between averagings, linear in log loss.
 
-One line a problem, m and D/Y: seconds in local steps to the target, infinite (null) where it was not reached, of every
-fixed pair of operator and tau, of AdaComm from tau_0 = 16 with every operator, of "auto" for both, and of "auto" for
-tau alone on whole models, as it is and blind to bends, as it was before.  A fixed pair is simulated once, and timed on
-all networks: its losses do not depend on the clock.  A last line has the quotients of all cells: medians, 90th
-percentiles, largest.
+One line a problem, m, D/Y and share: seconds in local steps to the target, infinite (null) where it was not reached, of
+whole models with every fixed tau, of the other operators with three of them, of "auto" for both, and of "auto" for tau
+alone on whole models.  A fixed pair is simulated once, and timed on all networks: its losses do not depend on the
+clock.  A last line has the quotients of all cells by D/Y and share: median, 90th percentile, largest.
 """
 
 # ruff: noqa: E402  the search path must be set before the imports
@@ -27,18 +22,17 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean, median
-from typing import Any, ClassVar
+from typing import Any
 
 # A neighbour of this file has the name of a package: its folder must not be searched.
 sys.path[:] = [f for f in sys.path if os.path.abspath(f or ".") != os.path.dirname(os.path.abspath(__file__))]
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from bounds.runtime import Coding, Links, RuntimeModel, ShiftedExponential
-from bounds.schedules import AdaComm, GradientRetention, GradientRetentionState, Observation, Schedule
 from gpu_validation.local_sgd.ladder import LADDER, Ladder
 from gpu_validation.measurement.batched_simulation import simulate_together
 from gpu_validation.measurement.simulation import simulate
@@ -49,77 +43,46 @@ from gpu_validation.workloads.data import Dirichlet
 from operators import specification
 
 STEP = ShiftedExponential(0.9, 0.1)  # of a local step, the unit of time
-RATIOS = (0.5, 4.0, 20.0, 50.0)
-BUDGETS = {0.5: 700, 4.0: 1600, 20.0: 4000, 50.0: 8000}  # in local steps
+RATIOS = (1.0, 5.0, 20.0)
+SHARES = (0.9, 0.98)  # of the fall of the synchronous run
+BUDGETS = {1.0: 1000, 5.0: 1600, 20.0: 4000}  # in local steps
 LATENCY = 0.1  # of D
 CODINGS = (Coding(0.0, 0.0), Coding(0.03, 0.015), Coding(0.1, 0.05), Coding(0.1, 0.05), Coding(0.1, 0.05))
-TAUS = (4, 16, 64)  # whole models also 1
-TARGET, LONGEST = 200, 600  # steps of the synchronous run, and of any
-TAU_0, INTERVAL = 16, 1 / 16
+TAUS = (4, 16, 64)
+WHOLE_TAUS = (1, 2, 4, 8, 16, 32, 64, 128)
+REFERENCE, LONGEST = 300, 600  # steps of the synchronous run, and of a fixed pair
+SEED = 2
 NAMES = ["whole" if operator is None else specification(operator) for operator in LADDER]
 
 
-def problems(half: str, m: int) -> dict[str, tuple[Workload, str, tuple[tuple[int, float], ...]]]:
-    """Workload, optimizer and decay by name."""
-    network = SmallNetwork()
-    if half == "design" and m == 8:
-        return {"mlp": (network, "sgd", ())}
-    if half == "design":
-        return {
-            "quadratic": (Quadratic(copies=200, noise=0.08, eta=0.08), "sgd", ()),
-            "logistic": (LogisticRegression(), "sgd", ()),
-            "mlp": (network, "sgd", ()),
-            "mlp, Dirichlet(.5)": (replace(network, split=Dirichlet(m, alpha=0.5)), "sgd", ()),
-        } | ({"mlp, momentum": (replace(network, eta=0.03), "momentum", ())} if m == 4 else {})
-    if half == "held-out" and m == 8:
-        return {"mlp, hidden 96": (SmallNetwork(hidden=96, eta=0.15), "sgd", ())}
-    if m == 8:
-        return {"mlp, hidden 64": (SmallNetwork(hidden=64, eta=0.1), "sgd", ())}
-    if half == "held-out":
-        return {
-            "kink of 8": (Kink.hard(tau=8, d=800, noise=1.0, eta=0.1), "sgd", ()),
-            "logistic, Dirichlet(.3)": (LogisticRegression(split=Dirichlet(m, alpha=0.3)), "sgd", ()),
-            "mlp, hidden 96": (SmallNetwork(hidden=96, eta=0.15), "sgd", ()),
-            "mlp, decay at 100": (replace(network, eta=0.15), "sgd", ((100, 0.2),)),
-        } | (
-            {
-                "kink of 32": (Kink.hard(tau=32, d=800, noise=0.5, eta=0.05), "sgd", ()),
-                "mlp, Adam": (replace(network, hidden=48, eta=0.005), "adam", ()),
-            }
-            if m == 4
-            else {}
-        )
-    return {
-        "kink": (Kink.hard(tau=16, d=1000, noise=2.0, eta=0.08), "sgd", ()),
-        "logistic, Dirichlet(.2)": (LogisticRegression(split=Dirichlet(m, alpha=0.2)), "sgd", ()),
-        "mlp, hidden 64": (SmallNetwork(hidden=64, eta=0.1), "sgd", ()),
-        "mlp, decay": (network, "sgd", ((120, 0.1),)),
-    } | ({"mlp, Adam": (replace(network, eta=0.01), "adam", ())} if m == 4 else {})
-
-
 @dataclass(frozen=True)
-class Blind(Schedule):
-    """``GradientRetention`` that is not told how the loss bends."""
+class Problem:
+    """Workload and optimizer; ``decay`` are steps and factors of the learning rate."""
 
-    measures: ClassVar[bool] = True
+    workload: Workload
+    m: int = 4
+    optimizer: str = "sgd"
+    decay: tuple[tuple[int, float], ...] = ()
 
-    def init(self) -> GradientRetentionState:
-        return GradientRetention().init()
 
-    def __call__(self, state: GradientRetentionState, observation: Observation) -> tuple[GradientRetentionState, int]:
-        measured = observation.measured
-        told = None if measured is None else replace(measured, bend2=None)
-        return GradientRetention()(state, replace(observation, measured=told))
-
-    def restore(self, data: Mapping[str, Any]) -> GradientRetentionState:
-        return GradientRetention().restore(data)
+PROBLEMS = {
+    "mlp, hidden 96": Problem(SmallNetwork(hidden=96, eta=0.15)),
+    "logistic, Dirichlet(.3)": Problem(LogisticRegression(split=Dirichlet(4, alpha=0.3))),
+    "kink of 8": Problem(Kink.hard(tau=8, d=800, noise=1.0, eta=0.1)),
+    "quadratic": Problem(Quadratic(copies=200, noise=0.08, eta=0.08), m=2),
+    "mlp, Dirichlet(.5)": Problem(SmallNetwork(split=Dirichlet(2, alpha=0.5)), m=2),
+    "mlp, hidden 64": Problem(SmallNetwork(hidden=64, eta=0.1), m=8),
+    "mlp, decay at 100": Problem(SmallNetwork(eta=0.15), decay=((100, 0.2),)),
+    "mlp, momentum": Problem(SmallNetwork(eta=0.03), optimizer="momentum"),
+    "mlp, Adam": Problem(SmallNetwork(hidden=48, eta=0.005), optimizer="adam"),
+}
 
 
 def links(ratio: float, m: int, d: int) -> Links:
     return Links(LATENCY * ratio / (2 * (m - 1)), 2 * (m - 1) / m * 4 * d / ((1 - LATENCY) * ratio))
 
 
-def raced(runs: Sequence[TrainingRun], runtime: RuntimeModel, level: float, points: int = 150) -> list[Record]:
+def raced(runs: Sequence[TrainingRun], runtime: RuntimeModel, level: float, points: int) -> list[Record]:
     """Simulate until a little below the level."""
     budget = max(run.budget_s or float(LONGEST) for run in runs)
     looks = [budget * (k + 1) / points for k in range(points)]
@@ -127,7 +90,7 @@ def raced(runs: Sequence[TrainingRun], runtime: RuntimeModel, level: float, poin
     def enough(_: Sequence[float], losses: Sequence[float]) -> bool:
         return losses[-1] < 0.98 * level
 
-    if all(run.optimizer in ("sgd",) for run in runs):
+    if all(run.optimizer == "sgd" for run in runs):
         return simulate_together(runs, runtime, looks=looks, until=enough)
     return [simulate(replace(run, points=points), runtime) for run in runs]
 
@@ -151,63 +114,67 @@ def exchange_s(record: Record, runtime: RuntimeModel, coding: Coding, two_shot: 
     return runtime.communication.of(kind).seconds(m=m, bits=each) + coded
 
 
-def measured(name: str, half: str, m: int, seed: int) -> Iterator[dict[str, Any]]:
-    workload, optimizer, decay = problems(half, m)[name]
-    d = sum(p.numel() for p in workload.model().parameters())
-    base = TrainingRun(workload, 1, STEP, seed, steps=LONGEST, exchange="auto", optimizer=optimizer, decay=decay)
+def measured(name: str) -> Iterator[dict[str, Any]]:
+    problem = PROBLEMS[name]
+    m, d = problem.m, sum(p.numel() for p in problem.workload.model().parameters())
+    base = TrainingRun(
+        problem.workload,
+        1,
+        STEP,
+        SEED,
+        steps=LONGEST,
+        exchange="auto",
+        optimizer=problem.optimizer,
+        decay=problem.decay,
+    )
     still = RuntimeModel(STEP, m=m)
-    floor = half == "held-out" and isinstance(workload, Kink)
-    steps = LONGEST if floor else TARGET + 10
-    (first,) = raced([replace(base, steps=steps)], still, 0.0, points=steps)
-    losses = [loss for k, loss in zip(first["step"], first["losses"], strict=True) if k >= TARGET - 10]
-    level = 1.1 * fmean(losses) if floor else fmean(losses)
-    pairs = [(0, 1), *((i, tau) for i in range(len(LADDER)) for tau in TAUS)]
-    fixed = raced([replace(base, operator=LADDER[i], schedule=tau) for i, tau in pairs], still, level)
-    ladder = Ladder(codings=CODINGS)
+    (first,) = raced([replace(base, steps=REFERENCE)], still, 0.0, points=REFERENCE)
+    start, end = first["losses"][0], fmean(first["losses"][-10:])
+    levels = [start - share * (start - end) for share in SHARES]
+    pairs = [(i, tau) for i in range(len(LADDER)) for tau in (TAUS if i else WHOLE_TAUS)]
+    runs = [replace(base, operator=LADDER[i], schedule=tau) for i, tau in pairs]
+    fixed = raced(runs, still, levels[-1], points=LONGEST // 4)
     for ratio in RATIOS:
         runtime = RuntimeModel(STEP, communication=links(ratio, m, d), m=m)
-        times = {}
+        trained = {}
         for (i, tau), record in zip(pairs, fixed, strict=True):
             two_shot = LADDER[i] is not None and m > 2
             each = exchange_s(record, runtime, CODINGS[i], two_shot, LADDER[i] is None)
             seconds = [s + k / tau * each for s, k in zip(record["seconds"], record["step"], strict=True)]
-            times[f"{NAMES[i]}, tau = {tau}"] = time_to(seconds, record["losses"], level)
-        budget_s = float(BUDGETS[ratio])
-        timed = replace(base, steps=None, budget_s=budget_s)
-        rule = AdaComm(TAU_0, INTERVAL * budget_s, gamma=0.5, eta_exponent=0.5, cap=512)
-        for i in range(len(LADDER)):
-            coded = replace(runtime, coding=None if LADDER[i] is None else CODINGS[i])
-            methods = {"AdaComm": rule} if i else {"AdaComm": rule, "auto": "auto", "auto, blind": Blind()}
-            runs = [replace(timed, operator=LADDER[i], schedule=schedule) for schedule in methods.values()]
-            for method, record in zip(methods, raced(runs, coded, level), strict=True):
-                times[f"{NAMES[i]}, {method}"] = time_to(record["seconds"], record["losses"], level)
-        (both,) = raced([replace(timed, operator=ladder, schedule="auto", exchange="gather")], runtime, level)
-        times["auto"] = time_to(both["seconds"], both["losses"], level)
-        yield {
-            "problem": name, "half": half, "m": m, "ratio": ratio, "seed": seed, "d": d, "level": level,
-            "rounds": both["rounds"][:20],
-            "times": {method: None if math.isinf(t) else round(t, 2) for method, t in times.items()},
-        }  # fmt: skip
+            trained[f"{NAMES[i]}, tau = {tau}"] = seconds, record["losses"]
+        timed = replace(base, steps=None, budget_s=float(BUDGETS[ratio]), schedule="auto")
+        both = replace(timed, operator=Ladder(codings=CODINGS), exchange="gather")
+        chosen = {}
+        for method, run in (("auto", both), ("whole, auto", timed)):
+            (chosen[method],) = raced([run], runtime, levels[-1], points=400)
+            trained[method] = chosen[method]["seconds"], chosen[method]["losses"]
+        for share, level in zip(SHARES, levels, strict=True):
+            times = {method: time_to(*curve, level) for method, curve in trained.items()}
+            yield {
+                "problem": name, "m": m, "ratio": ratio, "share": share, "seed": SEED, "d": d, "level": level,
+                "rounds": chosen["auto"]["rounds"][:20],
+                "times": {method: None if math.isinf(t) else round(t, 2) for method, t in times.items()},
+            }  # fmt: skip
 
 
-def quotients(lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Times over others', each a median, 90th percentile and largest over cells."""
-    found: dict[str, list[float]] = {}
+def quotients(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Times over others', by D/Y and share: median, 90th percentile and largest over the problems."""
+    table: dict[tuple[float, float], dict[str, list[float]]] = {}
     for line in lines:
         times = {name: math.inf if t is None else t for name, t in line["times"].items()}
         fixed = {name: t for name, t in times.items() if "tau = " in name}
-        adacomm = {name: t for name, t in times.items() if name.endswith("AdaComm")}
         whole = min(t for name, t in fixed.items() if name.startswith("whole"))
+        cell = table.setdefault((line["ratio"], line["share"]), {})
         for name, quotient in {
-            "auto over the best of the grid": times["auto"] / min(fixed.values()),
-            "auto over AdaComm with the best operator of the cell": times["auto"] / min(adacomm.values()),
-            **{f"auto over AdaComm with {NAMES[i]}": times["auto"] / times[f"{NAMES[i]}, AdaComm"] for i in range(5)},
+            "auto over the best fixed tau": times["auto"] / whole,
+            "auto over the best fixed pair": times["auto"] / min(fixed.values()),
             "tau alone over the best fixed tau": times["whole, auto"] / whole,
-            "tau alone over the best fixed tau, blind": times["whole, auto, blind"] / whole,
-            "tau alone over blind": times["whole, auto"] / times["whole, auto, blind"],
         }.items():
-            found.setdefault(name, []).append(quotient)
-    return {name: spread([v for v in values if not math.isnan(v)]) for name, values in found.items()}
+            cell.setdefault(name, []).append(quotient)
+    return [
+        {"ratio": ratio, "share": share} | {name: spread(values) for name, values in cell.items()}
+        for (ratio, share), cell in table.items()
+    ]
 
 
 def spread(values: Sequence[float]) -> list[float | None]:
@@ -218,19 +185,13 @@ def spread(values: Sequence[float]) -> list[float | None]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("half", choices=("design", "seen", "held-out"))
-    parser.add_argument("--workers", type=int, nargs="+", default=[2, 4, 8])
-    parser.add_argument("--problems", nargs="+")
-    parser.add_argument("--seed", type=int, help="0, and 1 of the second held-out half")
-    given = parser.parse_args()
-    seed = int(given.half == "held-out") if given.seed is None else given.seed
+    parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
     lines = []
-    for m in given.workers:
-        for name in given.problems or problems(given.half, m):
-            for line in measured(name, given.half, m, seed):
-                lines.append(line)
-                sys.stdout.write(json.dumps(line) + "\n")
-                sys.stdout.flush()
+    for name in parser.parse_args().problems:
+        for line in measured(name):
+            lines.append(line)
+            sys.stdout.write(json.dumps(line) + "\n")
+            sys.stdout.flush()
     sys.stdout.write(json.dumps({"quotients": quotients(lines), "cells": len(lines)}) + "\n")
 
 

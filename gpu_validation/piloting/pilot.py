@@ -92,7 +92,7 @@ def pilot(
     most_bytes : int, bytes, optional
         Length of the longest vector by which links are timed.
     steps : int or None, optional
-        Steps of the whole training, by which the cost of the pilot is judged; None if they are not known.
+        Steps of the training to its target, by which the cost of the pilot is judged; None if they are not known.
     share : float, optional
         Largest share of these steps that the pilot may cost, in (0, 1].
     rounds : int or None, optional
@@ -244,15 +244,19 @@ def passes(moments: int, taus: Sequence[int], rounds: int, round_taus: Sequence[
 
 
 def _check_cost(cost: int, steps: int | None, share: float) -> None:
-    if not (isinstance(share, int | float) and 0 < share <= 1):
+    if isinstance(share, bool) or not (isinstance(share, int | float) and 0 < share <= 1):
         raise ValueError(f"share must be in (0, 1]; got share = {share}: 0.1 is a tenth of the training")
-    if steps is not None and not (isinstance(steps, int) and steps >= 1):
+    if steps is not None and (isinstance(steps, bool) or not (isinstance(steps, int) and steps >= 1)):
         raise ValueError(f"steps must be the whole steps of the training, >= 1; got steps = {steps}: leave it out")
     if steps is not None and cost > share * steps:
         raise ValueError(
             f"a pilot may cost at most {share:.0%} of the steps of the training; got {cost} passes of {steps} steps: "
-            "take fewer moments, taus or rounds, or raise share"
+            f"take fewer moments, taus or rounds{_larger_share(cost, steps)}"
         )
+
+
+def _larger_share(cost: int, steps: int) -> str:
+    return f", or share={math.ceil(100 * cost / steps) / 100:g}" if cost <= steps else ""
 
 
 def _has_workers(worker_batches: Sequence[Iterable[Any]], group: dist.ProcessGroup | None) -> bool:

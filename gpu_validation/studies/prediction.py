@@ -241,6 +241,8 @@ class Cell:
         Steps of synchronous training to the target, divided by the steps of this choice; 0 where it did not arrive.
     singles : tuple of (float, float), optional
         ``measured`` and ``longest`` of each single training, over the synchronous one with the same seed.
+    tried : bool, optional
+        Whether the prediction is that of trial rounds.
     """
 
     problem: str
@@ -252,6 +254,7 @@ class Cell:
     longest: float
     progress: float
     singles: tuple[tuple[float, float], ...] = ()
+    tried: bool = False
 
     @property
     def is_adaptive(self) -> bool:
@@ -266,7 +269,7 @@ class Cell:
     @property
     def ranked_by(self) -> float:
         """The number by which a plan ranks the choice."""
-        return ranking_number(self.predicted, fed_back=isinstance(self.choice.method(), Feedback))
+        return ranking_number(self.predicted, tried=self.tried or isinstance(self.choice.method(), Feedback))
 
     @property
     def value(self) -> float:
@@ -388,7 +391,9 @@ def _cells_of(
             measured, longest = times[choice].at(place)
             singles = tuple(each[choice].at(place) for each in single)
             progress = times[choice].progress
-            yield Cell(name, problem.half, ratio, choice, predicted, measured, longest, progress, singles)
+            yield Cell(
+                name, problem.half, ratio, choice, predicted, measured, longest, progress, singles, tried=model == TRIED
+            )
 
 
 @dataclass(frozen=True)

@@ -629,7 +629,7 @@ def _link_text(timings: LinkTimings) -> str:
 
 
 def cost_text(passes: int, steps: int) -> str:
-    """Return what a pilot cost a worker, with its share of the training's steps; "" if it is not known.
+    """Return what a pilot cost a worker, with its share of the training's steps; "" if the cost is not known.
 
     Parameters
     ----------
@@ -638,8 +638,8 @@ def cost_text(passes: int, steps: int) -> str:
     steps : int
         Of the whole training; 0 if they are not known.
     """
-    share = f", {passes / steps:.1%} of the training's {steps:,} steps" if steps else ""
-    return f"{passes:,} forward and backward passes per worker{share}" if passes else ""
+    share = f"{passes / steps:.1%} of the training's {steps:,} steps" if steps else f"a tenth of {10 * passes:,} steps"
+    return f"{passes:,} forward and backward passes per worker, {share}" if passes else ""
 
 
 # -- checks of a pilot from outside --------------------------------------------------------------------

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 # -- one choice ----------------------------------------------------------------------------------------
 
 ESTIMATES = ("seconds_per_step", "progress_per_step", "time_ratio")
+MAY_NOT = "; it may never reach the loss"
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,8 @@ class PilotChoice:
         Messages of a gradient, all but the last sent during the backward pass.
     fed_back : bool, optional
         Whether messages carry error feedback.
+    tried : bool, optional
+        Whether the pilot has tried rounds, so that choices are ranked by their upper ends.
     """
 
     operator: str
@@ -86,6 +89,7 @@ class PilotChoice:
     in_flight: int = 0
     buckets: int = 1
     fed_back: bool = False
+    tried: bool = False
 
     @property
     def name(self) -> str:
@@ -105,7 +109,7 @@ class PilotChoice:
     @property
     def ranked_by(self) -> float:
         """The number by which choices are ranked, ``ranking_number`` of the time ratio."""
-        return ranking_number(self.time_ratio, fed_back=self.fed_back)
+        return ranking_number(self.time_ratio, tried=self.tried)
 
     @property
     def ratio(self) -> float:
@@ -137,19 +141,21 @@ def _value_and_ends(estimate: Estimate) -> tuple[float, float, float]:
     return estimate.value, float(estimate.interval.lo), float(estimate.interval.hi)
 
 
-def ranking_number(time_ratio: Estimate | None, *, fed_back: bool) -> float:
-    """Return the value of a prediction; with error feedback its upper end.
+def ranking_number(time_ratio: Estimate | None, *, tried: bool) -> float:
+    """Return the upper end of a prediction; without trial rounds its value.
 
     Parameters
     ----------
     time_ratio : Estimate or None
         Predicted time; None without a prediction, which is infinite.
-    fed_back : bool
-        Whether messages carry error feedback: a short trial does not show whether residuals arrive in time.
+    tried : bool
+        Whether the pilot has tried rounds.  A choice that may never reach the loss has an infinite upper end and comes
+        last.  Without rounds most upper ends are infinite or far above the value, and would leave only synchronous
+        training.
     """
     if time_ratio is None:
         return math.inf
-    return float(time_ratio.interval.hi) if fed_back else time_ratio.value
+    return float(time_ratio.interval.hi) if tried else time_ratio.value
 
 
 # -- the answer ----------------------------------------------------------------------------------------
@@ -222,8 +228,9 @@ class PilotPlan(Ranked[PilotChoice]):
         best, limits = self.best, self.limits
         used = self.surest if best.ratio_ends[1] > 1 else best
         ends = " to ".join(f"{end:.3g}" for end in best.ratio_ends)
+        arrives = "" if math.isfinite(best.ratio_ends[1]) else MAY_NOT
         facts = {
-            "time": f"{best.ratio:.3g} times that of synchronous training ({self._percent()} %: {ends})",
+            "time": f"{best.ratio:.3g} times that of synchronous training ({self._percent()} %: {ends}){arrives}",
             "not decided": self._undecided(),
             "surest": self._surest(),
             "proved": self._worst_case_short(),
@@ -321,9 +328,8 @@ class PilotPlan(Ranked[PilotChoice]):
             rows.append((name, exchange_text(choice.exchange), str(choice.tau), _overlap(choice), *numbers))
         columns = ("compressor", "exchange", "tau", "overlap", "time", f"{self._percent()} % interval")
         time = "time: to the same loss, over that of uncompressed training that averages every step"
-        fed_back = any(choice.fed_back and choice.ratio < self.best.ratio for choice in shown)
-        reason = "the choice counts error feedback by its upper end" if fed_back else ""
         ends = "interval: from the greatest to the least progress that the pilot allows (inf: it may be 0)"
+        reason = "ranked by the upper ends, for rounds were tried" if self.best.tried else ""
         note = "; ".join(filter(None, (time, ends, reason, exchange_note(choice.exchange for choice in shown))))
         return Table(columns, tuple(rows), left=frozenset({"exchange", "overlap"}), note=note)
 
@@ -509,7 +515,8 @@ def plan_of_pilot(
     equal_steps = cluster.with_parts(compute="constant") if cluster.assumes_compute else None
     names = [trial.operator for trial in pilot.operators] if operators is None else list(operators)
     tried = {sent.operator: sent for sent in map(pilot.sent, names) if sent.operator != "identity"}
-    looked, ways = list(rhythms(longest=pilot.taus[-1], d=pilot.d, workers=cluster.workers)), ways_of(exchange, cluster)
+    longest = pilot.taus[-1] if pilot.rounds is None else min(pilot.taus[-1], pilot.rounds.longest)
+    looked, ways = list(rhythms(longest=longest, d=pilot.d, workers=cluster.workers)), ways_of(exchange, cluster)
     looked_at = list(_choices(predictor, None, ("gather",), looked))
     for messages in tried.values():
         looked_at += _choices(predictor, messages, ways, looked)
@@ -580,12 +587,13 @@ def _choices(
             continue
         travelled.add(exchange)
         for rhythm in looked:
-            yield _choice(name, exchange, rhythm, predictor.forecast(sent, way, rhythm))
+            forecast = predictor.forecast(sent, way, rhythm)
+            yield _choice(name, exchange, rhythm, forecast, tried=predictor.trials is not None)
     if not travelled:
         yield PilotChoice(name, "", 1, False, False, refusals[0])
 
 
-def _choice(name: str, exchange: str, rhythm: Rhythm, forecast: Forecast) -> PilotChoice:
+def _choice(name: str, exchange: str, rhythm: Rhythm, forecast: Forecast, *, tried: bool) -> PilotChoice:
     when = rhythm_fields(rhythm)
     if forecast.time_ratio is None:
         reason = UNTRIED if UNTRIED in forecast.unknown else HIDDEN
@@ -600,6 +608,7 @@ def _choice(name: str, exchange: str, rhythm: Rhythm, forecast: Forecast) -> Pil
         time_ratio=forecast.time_ratio,
         limits=forecast.limits,
         fed_back=isinstance(forecast.run.way.claim, Contractive),
+        tried=tried,
         **when,
     )
 
@@ -607,16 +616,19 @@ def _choice(name: str, exchange: str, rhythm: Rhythm, forecast: Forecast) -> Pil
 def _ranked(choices: Sequence[PilotChoice]) -> tuple[PilotChoice, ...]:
     """Return them by their times; of equal ones first the surer, then the simpler."""
 
-    def order(choice: PilotChoice) -> tuple[bool, float, float, int, int, int, int]:
-        number, top = (float(f"{each:.{DIGITS}g}") for each in (choice.ranked_by, choice.ratio_ends[1]))
-        simpler = choice.tau, choice.in_flight, choice.parts, choice.buckets
-        return not choice.feasible, number, top, *simpler
+    def order(choice: PilotChoice) -> tuple[float, ...]:
+        numbers = (float(f"{each:.{DIGITS}g}") for each in (choice.ranked_by, choice.ratio_ends[1], choice.ratio))
+        return not choice.feasible, *numbers, choice.tau, choice.in_flight, choice.parts, choice.buckets
 
     best, *others = sorted(choices, key=order)
     least, most = best.ranked_by, best.ratio_ends[1]
     first = replace(best, relative_cost=1.0)
     return first, *(
-        replace(each, relative_cost=each.ranked_by / least, distinct=each.ratio_ends[0] > most)
+        replace(
+            each,
+            relative_cost=1.0 if each.ranked_by == least else each.ranked_by / least,
+            distinct=each.ratio_ends[0] > most,
+        )
         if each.feasible
         else each
         for each in others

@@ -429,6 +429,11 @@ class RoundTrials:
         """Of training, from each of which there are moments."""
         return len(self.rows[0].falls)
 
+    @property
+    def longest(self) -> int:
+        """Most local steps between averages that were tried."""
+        return max(row.tau for row in self.rows)
+
     def taus(self, operator: str) -> list[int]:
         """Return the local steps that were tried with an operator, rising.
 

@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import math
 import random
 
 import numpy as np
@@ -296,8 +297,14 @@ def test_rounds_are_tried_unasked_where_they_fit_into_the_share(steps, rounds):
 def test_a_pilot_that_costs_more_than_its_share_is_refused_before_it_starts():
     with pytest.raises(ValueError, match="at most 10% of the steps of the training; got 17 passes of 149"):
         passes_counted(steps=149)
-    assert passes_counted(steps=149, share=0.2)[0].passes == 17
-    for change, rule in (({"share": 0}, "share must be in"), ({"steps": 0}, "steps must be the whole steps")):
+    with pytest.raises(ValueError, match=r"or share=0\.12$"):
+        passes_counted(steps=149)
+    assert passes_counted(steps=149, share=0.12)[0].passes == 17
+    with pytest.raises(ValueError, match=r"or rounds$"):  # no share is enough
+        passes_counted(steps=16, share=1)
+    refused = {"share": (0, math.nan, True), "steps": (0, 2.5, True)}
+    rules = {"share": "share must be in", "steps": "steps must be the whole steps"}
+    for change, rule in (({name: value}, rules[name]) for name, values in refused.items() for value in values):
         with pytest.raises(ValueError, match=rule):
             passes_counted(**{"steps": 1000} | change)
 
@@ -310,3 +317,9 @@ def test_the_cost_is_printed(line, tmp_path, capsys):
     cost = passes(2, (1, 2), 4, (1, 2), 1)
     text = f"{cost} forward and backward passes per worker, {cost / 10**4:.1%} of the training's 10,000 steps"
     assert text in " ".join(capsys.readouterr().out.split())
+
+
+def test_without_steps_the_printed_cost_names_the_training_of_which_it_is_a_tenth():
+    assert (
+        passes_counted()[0].answer().facts["pilot"] == "17 forward and backward passes per worker, a tenth of 170 steps"
+    )

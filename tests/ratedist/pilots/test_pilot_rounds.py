@@ -9,7 +9,15 @@ import pytest
 import ratedist as rd
 from bounds import Interval
 from bounds.estimate import Estimate
-from ratedist.pilots.progress import SHARES, UNSEEN, RoundTrial, RoundTrials, mean_quantiles, quantiles_of, with_unseen
+from ratedist.pilots.progress import (
+    SHARES,
+    UNSEEN,
+    RoundTrial,
+    RoundTrials,
+    mean_quantiles,
+    quantiles_of,
+    with_unseen,
+)
 
 from .quadratic_pilot import EVERY, SPECTRA, exact_share, path, pilot_of, problem
 
@@ -251,7 +259,7 @@ def test_the_interval_of_error_feedback_holds_a_residual_that_never_arrives():
     assert trials(((1.0, 1.0),), ((1.0, 1.0),)).kept("", 4, 0.9).interval.width == 0
 
 
-def test_plans_rank_error_feedback_by_its_upper_end():
+def test_plans_rank_tried_rounds_by_their_upper_ends():
     slow = rd.Cluster(workers=4, compute="constant", step_s=1e-6, bandwidth_bit_per_s=1e3, latency_s=1e-9)
     fell = ((1.0, 1.0),)
     places = []
@@ -265,10 +273,31 @@ def test_plans_rank_error_feedback_by_its_upper_end():
         place = min(k for k, choice in enumerate(ranking) if choice.operator == SIGN and choice.tau == 1)
         upper = ranking[place].time_ratio.interval.hi
         assert ranking[place].time_ratio.value == pytest.approx(1 / 16, rel=1e-4)
-        assert ranking[place].relative_cost == pytest.approx(upper / ranking[0].time_ratio.value)
-        assert ranking[place - 1].time_ratio.value <= upper * (1 + 1e-5)
+        assert ranking[place].relative_cost == pytest.approx(upper / ranking[0].time_ratio.interval.hi)
+        uppers = [choice.ratio_ends[1] for choice in ranking if choice.feasible]
+        assert uppers == pytest.approx(sorted(uppers), rel=1e-8)
         places.append(place)
     assert places[0] < places[1]
+
+
+def test_a_tried_choice_that_may_never_arrive_is_not_recommended():
+    slow = rd.Cluster(workers=8, compute="constant", step_s=1e-6, bandwidth_bit_per_s=1e3, latency_s=1e-9)
+    rows = tuple(
+        RoundTrial(operator, tau, ((0.8, 0.72),) if operator else ((1.0, 1.0),))
+        for operator in ("", QSGD)
+        for tau in (1, 4)
+    )
+    pilot = replace(pilot_of(path(problem("even")), MESSAGES), rounds=RoundTrials(2, 4, rows))
+    ranking = rd.plan(pilot=pilot, cluster=slow).ranking
+    fastest = min(ranking, key=lambda choice: choice.ratio)
+    assert math.isinf(fastest.ratio_ends[1])
+    assert math.isfinite(ranking[0].ratio_ends[1])
+
+
+def test_rounds_longer_than_those_tried_are_not_recommended():
+    assert {choice.tau for choice in rd.plan(pilot=piloted("even", 4), cluster=cluster()).ranking} == {1, 2, 4}
+    untried = replace(piloted("even", 4), rounds=None)
+    assert max(choice.tau for choice in rd.plan(pilot=untried, cluster=cluster()).ranking) == 16
 
 
 # -- intervals -----------------------------------------------------------------------------------------------
