@@ -30,7 +30,7 @@ import torch
 import torch.distributed as dist
 
 from operators import Message
-from operators.ddp.gather import Gather
+from operators.ddp.collectives import Gather
 
 log = logging.getLogger("gpu_validation")
 

@@ -11,11 +11,9 @@ import torch
 import torch.distributed as dist
 
 from operators import Message
-from operators.ddp.frames import Undeclared
-from operators.ddp.gather import Gather, predicted_payload_bytes
+from operators.ddp.collectives import Gather, Scatter, Undeclared, predicted_payload_bytes, predicted_scatter_bytes
+from operators.ddp.failures import Spare, marks_failure, side_group, spare_group
 from operators.ddp.nodes import Nodes
-from operators.ddp.scatter import Scatter, predicted_scatter_bytes
-from operators.ddp.spare_groups import Spare, marks_failure, side_group, spare_group
 
 from .in_flight import InThread
 from .position import at

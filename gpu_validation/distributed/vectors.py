@@ -9,8 +9,8 @@ from itertools import pairwise, zip_longest
 import torch
 import torch.distributed as dist
 
-from operators.ddp.settling import settle_when_destroyed
-from operators.ddp.spare_groups import Spare, marks_failure
+from operators.ddp.collectives import settle_when_destroyed
+from operators.ddp.failures import Spare, marks_failure
 
 from .reduction import fold, precision
 from .ways import AT_ONCE, Trial, ways_for

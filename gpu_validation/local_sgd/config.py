@@ -15,7 +15,7 @@ from bounds.schedules import Fixed, GradientRetention, RateAndRetention, Schedul
 from operators import Feedback, Key, Operator
 from operators.exchange import Exchange, choose
 from operators.exchange.choice import check as check_exchange
-from operators.exchange.shards import lengths
+from operators.exchange.choice import lengths
 from operators.fingerprint import Fingerprint, fingerprint, made_optimizer
 from operators.summed import Summed
 

@@ -9,8 +9,7 @@ import torch
 
 from operators import Feedback, Key, Message, Operator
 from operators.ddp.bucket import first_not_finite
-from operators.ddp.frames import Undeclared
-from operators.ddp.gather import Refusal
+from operators.ddp.collectives import Refusal, Undeclared
 from operators.exchange.ordered_mean import ordered_mean
 from operators.summed import Summed
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from operators.exchange.shards import lengths
+from operators.exchange.choice import lengths
 
 from ..distributed.transport import Transport
 from .config import Settings

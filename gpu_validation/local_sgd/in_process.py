@@ -9,7 +9,7 @@ from typing import TypeVar
 import torch
 
 from operators import Message
-from operators.ddp.gather import Refusal
+from operators.ddp.collectives import Refusal
 
 from ..distributed.in_flight import Landed
 from ..distributed.reduction import fold

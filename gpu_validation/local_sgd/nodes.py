@@ -14,9 +14,9 @@ import torch
 
 from operators import Message
 from operators.ddp.bucket import first_not_finite
-from operators.ddp.gather import Refusal
+from operators.ddp.collectives import Refusal
+from operators.exchange.choice import lengths
 from operators.exchange.nodes import FLOAT_BITS, mean_of, numbers, raw
-from operators.exchange.shards import lengths
 
 from ..distributed.step_check import UnevenSteps
 from ..distributed.transport import NodeLinks, Transport

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from operators.ddp.gather import Refusal
+from operators.ddp.collectives import Refusal
 
 from ..distributed.step_check import UnevenModels
 from ..distributed.transport import Transport

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from operators.ddp.gather import Refusal
+from operators.ddp.collectives import Refusal
 
 CHANGED, FAILED, NOT_FINITE = 0, 1, 2  # reasons of a rank without a message; NOT_FINITE + index of the entry
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from operators import Message
-from operators.ddp.gather import Refusal
+from operators.ddp.collectives import Refusal
 from operators.summed import SumEnd, Summed
 
 from ..distributed.transport import Transport

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from operators.ddp.lost_rank import is_lost
+from operators.ddp.failures import is_lost
 
 from ..distributed.collectives import ProcessTransport
 from ..distributed.quorum import Quorum

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import torch
 import torch.distributed as dist
 
-from operators.ddp.gather import Refusal
+from operators.ddp.collectives import Refusal
 
 from ..distributed.step_check import UnevenModels
 from ..distributed.transport import Transport

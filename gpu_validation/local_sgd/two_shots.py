@@ -8,10 +8,9 @@ from typing import Any
 import torch
 
 from operators import Message
-from operators.ddp.frames import Undeclared
-from operators.ddp.gather import Refusal
+from operators.ddp.collectives import Refusal, Undeclared
 from operators.exchange import TwoShot
-from operators.exchange.shards import lengths
+from operators.exchange.choice import lengths
 from operators.summed import Summed
 
 from ..distributed.transport import Transport

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from operators import QSGD, Identity, Key, Operator, RandomisedSparseDithering, ScaledSign, TopK, specification
-from operators.ddp.gather import predicted_payload_bytes
+from operators.ddp.collectives import predicted_payload_bytes
 from operators.inputs import canonical
 from operators.random import normal
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from bounds.claims import NoClaim
-from operators.ddp.gather import HEADER_BYTES
+from operators.ddp.collectives import HEADER_BYTES
 
 from ..records.compression import Compression
 from ..records.storage import Record

@@ -15,7 +15,7 @@ import torch.distributed as dist
 from bounds.claims import Unbiased
 from operators import Key, Operator, specification
 from operators.exchange import TwoShot
-from operators.exchange.shards import lengths
+from operators.exchange.choice import lengths
 from ratedist.pilots.timings import ExchangeTimings
 
 from ..distributed.collectives import ProcessTransport

@@ -15,7 +15,7 @@ from bounds.runtime import Constant, RuntimeModel
 from bounds.theorems import gather_error, two_shot_error
 from operators import EDEN, QSGD, TCDQ, ErrorFeedback, Feedback, Key, Operator, ScaledSign, TopK
 from operators.exchange import Exchange, mean_of_ranks
-from operators.exchange.shards import shards
+from operators.exchange.choice import shards
 from operators.random import normal
 
 from ..distributed.collectives import barrier, gather_arrays

@@ -1,10 +1,10 @@
+from .collectives import Counters as Counters
+from .collectives import Gather as Gather
+from .collectives import Refusal as Refusal
+from .collectives import Scatter as Scatter
 from .comm_hook import compress_hook as compress_hook
-from .counters import Counters as Counters
-from .gather import Gather as Gather
-from .gather import Refusal as Refusal
 from .hook import CompressedGradients as CompressedGradients
 from .register import register as register
-from .scatter import Scatter as Scatter
-from .state import state_of as state_of
+from .register import state_of as state_of
 from .summed import SummedGradients as SummedGradients
 from .summed import register_summed as register_summed

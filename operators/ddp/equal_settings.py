@@ -12,7 +12,7 @@ import torch.distributed as dist
 
 from ..fingerprint import Fingerprint, require_accepted, require_equal_ranks
 from ..message import Message
-from .gather import Gather
+from .collectives import Gather
 
 
 class Connects(Protocol):

@@ -17,27 +17,21 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from ..allocation import WaterFilling
-from ..exchange.choice import Choice, Exchange, choose
+from ..exchange.choice import Choice, Exchange, choose, lengths
 from ..exchange.nodes import check_nodes
-from ..exchange.shards import lengths
 from ..feedback.feedback import Feedback
 from ..fingerprint import fingerprint, require_own_state
 from ..key import Key
 from .assignment import Assignment
 from .background import Background
-from .bucket import Bucket
+from .bucket import Bucket, Layout
+from .collectives import Counters
 from .comm_hook import Copies
-from .counters import Counters
+from .ends import GatherEnds, TwoShotEnds, fitted, is_coordinatewise
 from .equal_settings import device_of, kinds, require_equal_settings
-from .gather_ends import GatherEnds
-from .layout import Layout
-from .lost_rank import explaining
+from .failures import Spare, explaining, not_a_number, raise_after_backward, spare_group
 from .nodes import Nodes, in_nodes
-from .parameter_states import fitted, is_coordinatewise
 from .phases import Link, Means, Phases, RankFailed, exchanged
-from .refused_pass import not_a_number, raise_after_backward
-from .spare_groups import Spare, spare_group
-from .two_shot_ends import TwoShotEnds
 
 log = logging.getLogger("operators")
 

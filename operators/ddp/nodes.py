@@ -14,17 +14,13 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from ..exchange.choice import lengths
 from ..exchange.nodes import FLOAT_BITS, mean_of, numbers, raw
-from ..exchange.shards import lengths
 from ..message import Message
-from .bucket import Bucket, first_not_finite
-from .counters import Counters
-from .gather import Gather, Refusal
-from .layout import joined
-from .lost_rank import is_lost
+from .bucket import Bucket, first_not_finite, joined
+from .collectives import Counters, Gather, Refusal, Scatter
+from .failures import Spare, is_lost, spare_group
 from .phases import READ, WHAT, Ends, Link, Phases, RankFailed, exchanged
-from .scatter import Scatter
-from .spare_groups import Spare, spare_group
 
 STAGES = len(WHAT)
 

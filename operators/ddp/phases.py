@@ -14,12 +14,8 @@ import torch
 
 from ..inputs import canonical_tensor
 from ..message import Message
-from .counters import Counters
-from .frames import Undeclared
-from .gather import Gather, Refusal
-from .gather_ends import GatherEnds
-from .scatter import Scatter
-from .two_shot_ends import TwoShotEnds
+from .collectives import Counters, Gather, Refusal, Scatter, Undeclared
+from .ends import GatherEnds, TwoShotEnds
 
 log = logging.getLogger("operators")
 

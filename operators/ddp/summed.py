@@ -24,19 +24,14 @@ from ..inputs import canonical
 from ..key import Key
 from ..message import Message
 from ..summed.end import Exchange
-from ..summed.summed import Rounds, Summed
-from ..summed.together import together
-from .bucket import Bucket, first_not_finite
+from ..summed.summed import Rounds, Summed, together
+from .bucket import Bucket, first_not_finite, joined
+from .collectives import Counters, Gather, Refusal, Scatter
 from .comm_hook import Copies, compress_hook
-from .counters import Counters
 from .equal_settings import connected, device_of, kinds, require_equal_settings
-from .gather import Gather, Refusal
+from .failures import explaining, not_a_number, raise_after_backward
 from .hook import Scope
-from .layout import joined
-from .lost_rank import explaining
 from .phases import COMPRESS, MERGE, RankFailed
-from .refused_pass import not_a_number, raise_after_backward
-from .scatter import Scatter
 
 
 def register_summed(

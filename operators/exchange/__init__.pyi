@@ -3,8 +3,8 @@ from .choice import Choice as Choice
 from .choice import Exchange as Exchange
 from .choice import choose as choose
 from .in_process import MeanOfRanks as MeanOfRanks
+from .in_process import MeanOfStream as MeanOfStream
 from .in_process import mean_of_ranks as mean_of_ranks
-from .streams import MeanOfStream as MeanOfStream
-from .streams import mean_of_shard as mean_of_shard
-from .streams import mean_of_stream as mean_of_stream
+from .in_process import mean_of_shard as mean_of_shard
+from .in_process import mean_of_stream as mean_of_stream
 from .two_shot import TwoShot as TwoShot

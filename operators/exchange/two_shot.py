@@ -22,8 +22,8 @@ from ..key import Key
 from ..message import CorruptMessage, Message
 from ..operator import Operator
 from .channel import FROM_OWNER, TO_OWNER, Channel
+from .choice import lengths
 from .ordered_mean import ordered_mean
-from .shards import lengths
 
 
 class End(Protocol):

@@ -25,8 +25,7 @@ from ..feedback.feedback import Feedback
 from ..fingerprint import Fingerprint, fingerprint, require_own_state
 from ..key import Key
 from ..operator import Operator
-from .backward_pass import BackwardPass
-from .reduce_scatter import CompressedReduceScatter
+from .reduce_scatter import BackwardPass, CompressedReduceScatter
 
 
 def register(

@@ -6,9 +6,9 @@ from .in_process import sum_of_stream as sum_of_stream
 from .power_sgd import SummedPowerSGD as SummedPowerSGD
 from .shared_scale import SharedScale as SharedScale
 from .sign_vote import SignVote as SignVote
+from .summed import Floats as Floats
 from .summed import Summed as Summed
 from .summed import SummedByRows as SummedByRows
 from .summed import Sums as Sums
-from .terms import Floats as Floats
-from .terms import Terms as Terms
-from .terms import Words as Words
+from .summed import Terms as Terms
+from .summed import Words as Words

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..exchange.shards import lengths, shards
+from ..exchange.choice import lengths, shards
 from ..inputs import canonical
 from ..key import Key
 from ..message import CorruptMessage, Message
-from .summed import Summed, Sums
-from .terms import Terms
+from .summed import Summed, Sums, Terms
 
 
 class Exchange:

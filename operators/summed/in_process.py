@@ -8,13 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ..exchange.shards import lengths
-from ..exchange.streams import MeanOfStream, rows_of_batches
+from ..exchange.choice import lengths
+from ..exchange.in_process import MeanOfStream, rows_of_batches
 from ..inputs import rows_of
 from ..key import Key, Keys
 from .end import SumEnd
-from .summed import Summed, SummedByRows, Sums
-from .terms import Terms
+from .summed import Summed, SummedByRows, Sums, Terms
 
 
 @dataclass(frozen=True, eq=False)

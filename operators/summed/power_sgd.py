@@ -15,8 +15,7 @@ from ..feedback.feedback import State
 from ..feedback.power_sgd import PowerSGD, counted_step, is_exact_step, nudged
 from ..key import Key
 from ..quantisers.thin_products import orthonormal, times, times_transposed, transposed_times, unit_columns
-from .summed import Rounds, Summed
-from .terms import Floats
+from .summed import Floats, Rounds, Summed
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from bounds.claims import Unbiased, UnbiasedMean
 
 from ..key import Key
 from ..random import uniform_of_rows
-from .summed import SummedByRows, Sums
-from .terms import Floats, Terms, Words
+from .summed import Floats, SummedByRows, Sums, Terms, Words
 
 MOST_BITS = 24
 ROUNDED_UP = 1 + 2.0**-20  # the sum of the peaks is rounded to binary32: the scale must not fall short of it

@@ -11,8 +11,7 @@ import numpy as np
 from bounds.claims import NoClaim
 
 from ..key import Key
-from .summed import SummedByRows, Sums
-from .terms import Terms, Words
+from .summed import SummedByRows, Sums, Terms, Words
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,192 @@ import numpy as np
 from bounds.claims import NoClaim, Unbiased, UnbiasedMean
 from bounds.fields import Fields
 
+from ..coding.fixed_width import pack_fixed, unpack_fixed
+from ..exchange.ordered_mean import add_rows
 from ..feedback.feedback import State
 from ..key import Key
-from .terms import Terms
+
+# What ranks add up: numbers in binary32, or words of a few bits modulo a power of two.
+
+
+@dataclass(frozen=True, eq=False)
+class Terms(ABC):
+    """One rank's summands, shape (n,), and how they are written.
+
+    Parameters
+    ----------
+    values : ndarray
+        The summands.
+    """
+
+    values: np.ndarray
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """Bits of a summand, and of a sum."""
+
+    @abstractmethod
+    def pack(self, values: np.ndarray) -> np.ndarray:
+        """Return ceil(n width / 8) bytes, zero-padded.
+
+        Parameters
+        ----------
+        values : ndarray
+            Summands or sums, shape (n,).
+        """
+
+    @abstractmethod
+    def unpack(self, payload: np.ndarray, n: int) -> np.ndarray:
+        """Return the numbers that ``pack`` wrote.
+
+        Parameters
+        ----------
+        payload : ndarray
+            Its bytes.
+        n : int
+            How many numbers.
+        """
+
+    @abstractmethod
+    def add(self, total: np.ndarray, rows: np.ndarray) -> None:
+        """Add the summands of some ranks to a sum that began as zeros of ``exact``.
+
+        Parameters
+        ----------
+        total : ndarray, shape (n,)
+            The sum so far; it is changed.
+        rows : ndarray, shape (b, n)
+            Summands in rank order.
+        """
+
+    @abstractmethod
+    def finish(self, total: np.ndarray) -> np.ndarray:
+        """Return a sum as ``pack`` takes it.
+
+        Parameters
+        ----------
+        total : ndarray, shape (n,)
+            All summands, added.
+        """
+
+    @property
+    @abstractmethod
+    def exact(self) -> type[np.generic]:
+        """The type in which summands are added."""
+
+    def total(self, rows: Sequence[np.ndarray]) -> np.ndarray:
+        """Return the sum of the ranks' summands as ``pack`` takes it.
+
+        Parameters
+        ----------
+        rows : sequence of ndarray
+            In rank order, each of shape (n,).
+        """
+        total = np.zeros(rows[0].size, self.exact)
+        for row in rows:
+            self.add(total, row[None])
+        return self.finish(total)
+
+    def nbytes(self, n: int) -> int:
+        """Return the length of n packed numbers.
+
+        Parameters
+        ----------
+        n : int
+            How many numbers.
+        """
+        return (n * self.width + 7) // 8
+
+
+@dataclass(frozen=True, eq=False)
+class Floats(Terms):
+    """Numbers in binary32: their sum is taken in rank order in float64 and rounded once.
+
+    Parameters
+    ----------
+    values : ndarray, float32
+        The summands.
+    """
+
+    @property
+    def width(self) -> int:
+        """Bits of binary32."""
+        return 32
+
+    def pack(self, values: np.ndarray) -> np.ndarray:
+        """Return the bytes of binary32, most significant first."""
+        return np.frombuffer(values.astype(">f4").tobytes(), np.uint8)
+
+    def unpack(self, payload: np.ndarray, n: int) -> np.ndarray:
+        """Return float32 numbers."""
+        return np.frombuffer(payload.tobytes(), ">f4").astype(np.float32)
+
+    @property
+    def exact(self) -> type[np.generic]:
+        """Type in which summands are added, float64."""
+        return np.float64
+
+    def add(self, total: np.ndarray, rows: np.ndarray) -> None:
+        """Add in rank order."""
+        add_rows(total, rows)
+
+    def finish(self, total: np.ndarray) -> np.ndarray:
+        """Return the float32 sum, infinite where it exceeds binary32."""
+        with np.errstate(over="ignore"):
+            return total.astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Words(Terms):
+    """Integers modulo 2^bits: a sum that does not fit wraps round, as in the adders of a network.
+
+    Parameters
+    ----------
+    values : ndarray, int64
+        The summands, of either sign.
+    bits : int
+        Of a word, 1 .. 32.
+    """
+
+    bits: int
+
+    @property
+    def width(self) -> int:
+        """Those of a word."""
+        return self.bits
+
+    def pack(self, values: np.ndarray) -> np.ndarray:
+        """Return the words modulo 2^bits without gaps."""
+        return pack_fixed((values & ((1 << self.bits) - 1)).astype(np.uint32), self.bits)
+
+    def unpack(self, payload: np.ndarray, n: int) -> np.ndarray:
+        """Return the integers from 0 to 2^bits - 1, int64."""
+        return unpack_fixed(payload, self.bits, n).astype(np.int64)
+
+    @property
+    def exact(self) -> type[np.generic]:
+        """Type in which summands are added, int64."""
+        return np.int64
+
+    def add(self, total: np.ndarray, rows: np.ndarray) -> None:
+        """Add the integers."""
+        total += rows.sum(axis=0)
+
+    def finish(self, total: np.ndarray) -> np.ndarray:
+        """Return the sum modulo 2^bits, int64."""
+        return total & ((1 << self.bits) - 1)
+
+    def signed(self, words: np.ndarray) -> np.ndarray:
+        """Return the integers of least magnitude with these words: -2^(bits - 1) .. 2^(bits - 1) - 1.
+
+        Parameters
+        ----------
+        words : ndarray
+            What ``total`` gave.
+        """
+        half = 1 << (self.bits - 1)
+        return ((words + half) & ((1 << self.bits) - 1)) - half
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,3 +371,36 @@ class SummedByRows(Summed):
         while terms := self.terms(x[None], sums, keys=[key], m=m):
             sums.append((yield tuple(replace(part, values=part.values[0]) for part in terms)))
         return state, self.mean(sums, d=x.size, m=m)
+
+
+# The rounds of several vectors side by side, so that one exchange carries a round of all.
+
+
+def together(rounds: Sequence[Rounds]) -> Generator[tuple[Terms, ...], Sums, list[tuple[State, np.ndarray]]]:
+    """Return rounds that carry those of several vectors; one that needs fewer is silent in the last ones.
+
+    Parameters
+    ----------
+    rounds : sequence of Rounds
+        Of each vector.
+
+    Returns
+    -------
+    generator
+        Yields the terms of all, is sent their sums, and returns (state, mean) of each vector, in order.
+    """
+    results: dict[int, tuple[State, np.ndarray]] = {}
+    waiting: dict[int, tuple[Terms, ...]] = {}
+    answers: dict[int, Sums | None] = dict.fromkeys(range(len(rounds)))
+    while True:
+        for i, answer in answers.items():
+            try:
+                waiting[i] = next(rounds[i]) if answer is None else rounds[i].send(answer)
+            except StopIteration as stop:
+                results[i] = stop.value
+                waiting.pop(i, None)
+        if not waiting:
+            return [results[i] for i in range(len(rounds))]
+        sums = yield tuple(terms for part in waiting.values() for terms in part)
+        values = iter(sums.values)
+        answers = {i: Sums(tuple(next(values) for _ in part), sums.members) for i, part in waiting.items()}

@@ -9,7 +9,7 @@ from gpu_validation.distributed.launch import NCCL, run_ranks
 from gpu_validation.distributed.reduction import fold
 from gpu_validation.distributed.step_check import UnevenSteps
 from operators import Key, Message
-from operators.ddp.gather import HEADER_BYTES, predicted_payload_bytes
+from operators.ddp.collectives import HEADER_BYTES, predicted_payload_bytes
 from operators.random import normal
 
 from ..ranks import in_ranks

@@ -11,8 +11,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from gpu_validation import PeriodicAveraging
 from operators import QSGD, Message
-from operators.ddp.gather import Gather
-from operators.ddp.scatter import Scatter
+from operators.ddp.collectives import Gather, Scatter
 
 pytestmark = pytest.mark.timeout(120)
 

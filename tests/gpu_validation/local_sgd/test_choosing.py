@@ -18,7 +18,7 @@ from gpu_validation.measurement.spec import TrainingRun
 from gpu_validation.measurement.training import run_training
 from gpu_validation.workloads import Quadratic
 from operators import QSGD, ErrorFeedback, Key, TopK
-from operators.exchange.shards import lengths
+from operators.exchange.choice import lengths
 
 from ..ranks import in_ranks
 

@@ -17,7 +17,7 @@ from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.local_sgd.simulated import SimulatedWorkers
 from operators import EF21, QSGD, ErrorFeedback, Identity, Key, Message, ScaledSign, TopK
 from operators.exchange import mean_of_ranks
-from operators.exchange.shards import lengths
+from operators.exchange.choice import lengths
 from operators.random import normal
 from operators.summed import SharedScale
 

@@ -6,7 +6,7 @@ import torch.distributed as dist
 
 from gpu_validation.distributed.launch import run_ranks
 from operators import Message
-from operators.ddp.gather import HEADER_BYTES, Gather, Refusal, predicted_payload_bytes
+from operators.ddp.collectives import HEADER_BYTES, Gather, Refusal, predicted_payload_bytes
 
 pytestmark = pytest.mark.timeout(90)
 LENGTHS = (0, 3, 1000, 17)  # bits, one a rank

@@ -28,7 +28,7 @@ from operators import (
     TopK,
 )
 from operators.ddp import register
-from operators.ddp.gather import HEADER_BYTES, Gather
+from operators.ddp.collectives import HEADER_BYTES, Gather
 from operators.feedback.memoryless import Memoryless
 from operators.summed.shared_scale import SharedScale
 

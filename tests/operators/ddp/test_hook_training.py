@@ -13,7 +13,7 @@ from gpu_validation.workloads.digits import digits
 from operators import QSGD, ErrorFeedback, Key, PowerSGD, ScaledSign, TopK
 from operators.bits import elias
 from operators.ddp import register
-from operators.ddp.gather import predicted_payload_bytes
+from operators.ddp.collectives import predicted_payload_bytes
 from operators.feedback.memoryless import Memoryless
 
 pytestmark = pytest.mark.timeout(280)

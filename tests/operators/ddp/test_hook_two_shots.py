@@ -12,7 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 from gpu_validation.distributed.launch import run_ranks
 from operators import EF21, QSGD, ErrorFeedback, Identity, Key, Message, PowerSGD, ScaledSign, TopK
 from operators.ddp import register
-from operators.ddp.scatter import Scatter
+from operators.ddp.collectives import Scatter
 from operators.feedback.memoryless import Memoryless
 
 from .test_hook import (

@@ -8,11 +8,10 @@ from torch.nn.parallel import DistributedDataParallel
 
 from operators import EF21, QSGD, ErrorFeedback, Identity, Message, ScaledSign, TopK
 from operators.ddp import register
-from operators.ddp.gather_ends import GatherEnds
-from operators.ddp.layout import Layout
-from operators.ddp.two_shot_ends import TwoShotEnds
+from operators.ddp.bucket import Layout
+from operators.ddp.ends import GatherEnds, TwoShotEnds
 from operators.exchange.channel import with_memory
-from operators.exchange.shards import lengths
+from operators.exchange.choice import lengths
 from operators.summed import SharedScale
 
 from .test_hook import KEY, OddShapes, assert_same, gradients_of, reports, wanted

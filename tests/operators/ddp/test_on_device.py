@@ -6,11 +6,9 @@ from gpu_validation.distributed.launch import run_ranks
 from gpu_validation.local_sgd.delta_codec import Receiver, Sender
 from gpu_validation.local_sgd.payload import Payload
 from operators import Key, Message, ScaledSign
-from operators.ddp.gather import Gather
-from operators.ddp.gather_ends import GatherEnds
-from operators.ddp.layout import Layout
-from operators.ddp.scatter import Scatter
-from operators.ddp.two_shot_ends import TwoShotEnds
+from operators.ddp.bucket import Layout
+from operators.ddp.collectives import Gather, Scatter
+from operators.ddp.ends import GatherEnds, TwoShotEnds
 from operators.feedback.memoryless import Memoryless
 
 from ...spy_device import Spy

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from operators import EF21, DeepGradientCompression, ErrorFeedback, PowerSGD, TopK
-from operators.ddp.parameter_states import StatesByParameter, is_coordinatewise
+from operators.ddp.ends import StatesByParameter, is_coordinatewise
 
 SIZES = {"a": 3, "b": 0, "c": 1, "d": 6}
 METHOD = DeepGradientCompression(0.5)

@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from operators import Message
-from operators.ddp.gather import Refusal
-from operators.ddp.scatter import Scatter, predicted_scatter_bytes
+from operators.ddp.collectives import Refusal, Scatter, predicted_scatter_bytes
 
 from .test_gather import content, reports
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from operators.exchange.shards import lengths, shards
+from operators.exchange.choice import lengths, shards
 
 
 @pytest.mark.parametrize(("d", "m"), [(1, 1), (1, 4), (3, 4), (10, 3), (64, 4), (400_001, 64)])

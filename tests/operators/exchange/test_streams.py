@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from bounds.theorems import gather_error, two_shot_exact_error
 from operators import Key, RandomK, all_operators, parse, specification
-from operators.exchange import mean_of_ranks, mean_of_shard, mean_of_stream, streams
-from operators.exchange.shards import shards
+from operators.exchange import in_process, mean_of_ranks, mean_of_shard, mean_of_stream
+from operators.exchange.choice import shards
 from operators.feedback.memoryless import Memoryless
 from tests.pooled import pooled
 
@@ -67,7 +67,7 @@ def test_batches_of_several_calls_are_one_mean(monkeypatch):
     x, key = vectors(9, 10), Key(1)
     expected = mean_of_ranks(list(x), parse("qsgd:4"), key=key)
     gathered = mean_of_ranks(list(x), parse("qsgd:4"), exchange="gather", key=key)
-    monkeypatch.setattr(streams, "BATCH", 3)
+    monkeypatch.setattr(in_process, "BATCH", 3)
     again = mean_of_ranks(list(x), parse("qsgd:4"), key=key)
     assert torch.equal(again.mean, expected.mean)
     assert again.sent_bits == expected.sent_bits

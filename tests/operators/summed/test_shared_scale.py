@@ -12,7 +12,7 @@ from bounds import theorems
 from operators import Key
 from operators.laws import Budget, check_mean
 from operators.random import uniform
-from operators.summed import SharedScale, sum_of_ranks, terms
+from operators.summed import SharedScale, sum_of_ranks, summed
 from operators.summed import shared_scale as module
 
 M = 3
@@ -178,7 +178,7 @@ class ShortWords(SharedScale):
         rounds = super().rounds(state, x, **settings)
         total = yield next(rounds)
         (words,) = rounds.send(total)
-        short = terms.Words(words.values, self.word_bits - 1)
+        short = summed.Words(words.values, self.word_bits - 1)
         total = yield (short,)
         try:
             rounds.send(replace(total, values=(short.signed(total.values[0]) & ((1 << self.word_bits) - 1),)))
@@ -195,7 +195,7 @@ class OwnScale(SharedScale):
         total = yield (peaks,)
         rounds.send(total)
         own = self._scale(np.repeat(m * peaks.values, x.size), self._room(m))
-        words = terms.Words(module.rounded(x, own, key), self.word_bits)
+        words = summed.Words(module.rounded(x, own, key), self.word_bits)
         h = self._scale(total.values[0], self._room(m))
         sums = yield (words,)
         return state, (words.signed(sums.values[0]) * (h / m)).astype(np.float32)

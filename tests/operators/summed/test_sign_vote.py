@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from operators import Key, MajorityVote
-from operators.summed import SignVote, sum_of_ranks, terms
+from operators.summed import SignVote, sum_of_ranks, summed
 
 
 @pytest.mark.parametrize("m", [1, 2, 3, 4, 7, 8, 16])
@@ -32,7 +32,7 @@ def test_a_word_with_a_bit_less_wraps_round():
         def rounds(self, state, x, **settings):
             rounds = super().rounds(state, x, **settings)
             (votes,) = next(rounds)
-            total = yield (terms.Words(votes.values, votes.bits - 1),)
+            total = yield (summed.Words(votes.values, votes.bits - 1),)
             try:
                 rounds.send(total)
             except StopIteration as stop:

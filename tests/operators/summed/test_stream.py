@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from operators import Key
-from operators.exchange import streams
+from operators.exchange import in_process
 from operators.summed import SharedScale, SignVote, sum_of_ranks, sum_of_stream
 
 METHODS = (*SharedScale.examples(), *SignVote.examples())
@@ -26,7 +26,7 @@ def test_batches_change_no_bit_of_a_sum(method, m, d, batch, coordinates):
     whole = sum_of_ranks(list(x), method, key=Key(3, step=2))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(streams, "BATCH", coordinates)
+        patch.setattr(in_process, "BATCH", coordinates)
         streamed = sum_of_stream(lambda: x.split(batch), method, m=m, key=Key(3, step=2))
 
     assert torch.equal(streamed.mean, whole.mean)

@@ -9,7 +9,7 @@ import torch
 from operators import CorruptMessage, Key, Message
 from operators.summed import SharedScale, SignVote, SumEnd, SummedPowerSGD, Sums, sum_of_ranks
 from operators.summed.end import Exchange
-from operators.summed.together import together
+from operators.summed.summed import together
 
 METHODS = [method for cls in (SharedScale, SignVote, SummedPowerSGD) for method in cls.examples()]
 

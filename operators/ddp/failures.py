@@ -1,15 +1,12 @@
-"""Process groups for use beside other collectives, reused after their last user has been deleted.
-
-A group is not destroyed with its user: ranks collect garbage at different times, and torch names new groups by the
-number of existing ones.  The ranks agree on a group that is free on all of them.
-"""
+"""Lost ranks, refused passes, and the spare process groups that survive them."""
 
 from __future__ import annotations
 
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import wraps
@@ -17,6 +14,85 @@ from typing import Any, TypeVar, cast
 
 import torch
 import torch.distributed as dist
+
+# What a collective that fails does not say: which exchange it was, and that another rank has gone.
+
+
+def is_lost(error: RuntimeError) -> bool:
+    """Return whether a collective has failed for want of a rank.
+
+    Parameters
+    ----------
+    error : RuntimeError
+        What has been raised.
+    """
+    return isinstance(error, dist.DistError) or "gloo" in str(error).partition("\n")[0]
+
+
+@contextmanager
+def explaining(exchange: str) -> Iterator[None]:
+    """Turn the error of a collective into one sentence; other errors pass as they are.
+
+    Parameters
+    ----------
+    exchange : str
+        What is exchanged, and when: "the gradients of step 3".
+
+    Raises
+    ------
+    RuntimeError
+        If a rank has ended, died or stopped answering.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        if not is_lost(error):
+            raise
+        first_line = str(error).partition("\n")[0]
+        raise RuntimeError(
+            f"the exchange of {exchange} failed, because another rank has ended, died or stopped; all ranks must make "
+            f"equally many steps ({first_line})"
+        ) from error
+
+
+# An error that a backward pass raises when it has ended, so that the model can make another one.
+#
+# What a hook itself raises leaves the model's reducer in the middle of the pass: every later pass is then an internal
+# assertion of torch.  So the gradients of a refused pass become NaN on all ranks, which loss scalers skip, and the
+# error comes after the reducer has ended the pass.
+
+
+def raise_after_backward(error: Exception) -> None:
+    """Raise an error at the end of the backward pass that is under way; called by its hook.
+
+    Parameters
+    ----------
+    error : Exception
+        The same on all ranks.
+    """
+    queue = torch.autograd.Variable._execution_engine.queue_callback
+
+    def throw() -> None:
+        raise error
+
+    queue(lambda: queue(throw))  # behind the callback of the reducer, which may be queued after this call
+
+
+def not_a_number(buffer: torch.Tensor) -> torch.Tensor:
+    """Fill a bucket with NaN and return it.
+
+    Parameters
+    ----------
+    buffer : tensor
+        The bucket's memory.
+    """
+    return buffer.fill_(float("nan"))
+
+
+# Process groups for use beside other collectives, reused after their last user has been deleted.
+#
+# A group is not destroyed with its user: ranks collect garbage at different times, and torch names new groups by the
+# number of existing ones.  The ranks agree on a group that is free on all of them.
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
