@@ -35,9 +35,8 @@ from operators.kernels.backend import use
 from operators.kernels.philox import Stream
 from operators.random import bits32
 from operators.tcdq import dispatch as tcdq
-from operators.tcdq.dither import seeds
-from operators.tcdq.plan import Plan
-from operators.tcdq.segments import SEGMENT
+from operators.tcdq.model import Plan
+from operators.tcdq.trellis import SEGMENT, seeds
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 SIZES = (1, 63, 64, 65, 4097) if INTERPRETED else (1, 63, 64, 65, 4097, 10**5 + 3, 10**7 + 1)

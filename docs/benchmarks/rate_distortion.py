@@ -189,8 +189,8 @@ def points(x: np.ndarray, rate: float) -> Iterator[tuple[str, str, Point]]:
 def contexts(x: np.ndarray, omega: float) -> dict[str, float]:
     """Bits with the Gaussian, one mixture, and mixtures by context, at one distortion."""
     from operators.tcdq import codec
-    from operators.tcdq.dither import seeds
-    from operators.tcdq.plan import plan_of
+    from operators.tcdq.model import plan_of
+    from operators.tcdq.trellis import seeds
 
     plan, words = plan_of(x.size, omega, 8), seeds(Key(7))
     named = {"gaussian": 0, "one_mixture": 1, "contexts": 16}

@@ -86,8 +86,8 @@ def library(x: np.ndarray, operator: TCDQ) -> dict[str, Callable[[], object]]:
     import constriction
 
     from operators.tcdq import codec
-    from operators.tcdq.dither import seeds
-    from operators.tcdq.plan import plan_of
+    from operators.tcdq.model import plan_of
+    from operators.tcdq.trellis import seeds
 
     plan = plan_of(x.size, operator.omega, 8)
     k = (codec.quantised(x, plan, seeds(Key(1)))[1] >> 6).astype(np.int32)

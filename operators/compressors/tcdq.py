@@ -20,13 +20,11 @@ from ..pieces import Arrays, InPieces
 from ..random import normal
 from ..rate import Rate
 from ..tcdq import dispatch as tcdq
-from ..tcdq import size
-from ..tcdq.dither import MOST, seeds
-from ..tcdq.pieces import decode as decode_in_pieces
-from ..tcdq.pieces import encode as encode_in_pieces
-from ..tcdq.plan import Plan, plan_of
+from ..tcdq import fit
+from ..tcdq.codec import decode_in_pieces, encode_in_pieces
+from ..tcdq.model import Plan, plan_of
 from ..tcdq.subset import gather_pieces, scatter_pieces, sizes
-from ..tcdq.trellis import CODES
+from ..tcdq.trellis import CODES, MOST, seeds
 
 LARGEST = float(np.finfo(np.float32).max)
 FINEST, COARSEST = 2.0**-20, 2.0**20
@@ -194,7 +192,7 @@ class TCDQ(DeviceOperator, InPieces):
     def bits(self, d: int) -> Size:
         """Return limits from the coder's tables; whole bytes."""
         plan = self._plan(d)
-        return Size(None, size.expected(plan), size.worst(plan))
+        return Size(None, fit.expected(plan), fit.worst(plan))
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:

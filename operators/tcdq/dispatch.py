@@ -18,8 +18,8 @@ import torch
 
 from ..kernels import kernels_for
 from ..key import Key
-from . import codec, pieces, subset
-from .plan import Plan
+from . import codec, subset
+from .model import Plan
 
 KEPT = 1 << 28  # symbols that the CPU keeps; of longer vectors they are computed twice, for the model and the message
 
@@ -50,7 +50,8 @@ def encode(x: torch.Tensor, plan: Plan, seeds: tuple) -> torch.Tensor:
         return gpu.encode(x, plan, seeds)
     if plan.d > KEPT:
         whole = x.cpu().numpy()
-        return torch.from_numpy(pieces.encode(lambda: (whole[s] for s in plan.segments), plan, seeds)).to(x.device)
+        payload = codec.encode_in_pieces(lambda: (whole[s] for s in plan.segments), plan, seeds)
+        return torch.from_numpy(payload).to(x.device)
     return torch.from_numpy(codec.encode(x.cpu().numpy(), plan, seeds)).to(x.device)
 
 

@@ -13,8 +13,7 @@ import numpy as np
 
 from ..compilation import jit
 from ..key import Key
-from .dither import mix, seeds
-from .segments import seeds_from, segments
+from .trellis import mix, seeds, seeds_from, segments
 
 STREAM = 1  # the fold of the key that orders the coordinates; the key itself feeds the dither
 HALF = 1 << 16

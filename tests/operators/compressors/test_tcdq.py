@@ -135,8 +135,8 @@ def test_budget_below_the_header_is_refused():
 def test_slowly_varying_scales_are_learnt_from_decoded_values():
     """Scales over two decades in waves of 600: one mixture spends at least .3 bit more than mixtures by context."""
     from operators.tcdq import codec
-    from operators.tcdq.dither import seeds
-    from operators.tcdq.plan import plan_of
+    from operators.tcdq.model import plan_of
+    from operators.tcdq.trellis import seeds
 
     d = 40_000
     x = np.random.default_rng(4).standard_normal(d) * np.exp(2.3 * np.sin(np.arange(d) / 100))

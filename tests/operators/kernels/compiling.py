@@ -22,12 +22,10 @@ from operators import CorruptMessage, Key
 from operators.kernels.backend import kernels_for, use
 from operators.kernels.hadamard import word_count
 from operators.kernels.philox import Stream
-from operators.tcdq import cuda_rans, cuda_trellis
+from operators.tcdq import cuda
 from operators.tcdq import dispatch as tcdq
 from operators.tcdq.fit import gaussian
-from operators.tcdq.model import Model
-from operators.tcdq.plan import Plan
-from operators.tcdq.tables import build
+from operators.tcdq.model import Model, Plan, build
 
 TYPES = {
     torch.float32: "fp32", torch.float64: "fp64", torch.int8: "i8", torch.uint8: "u8", torch.int32: "i32",
@@ -78,13 +76,13 @@ def call_tcdq(plan: Plan) -> None:
     x, seeds, norm = torch.ones(plan.d), (np.uint32(1), np.uint32(2**32 - 1)), 1.0
     tcdq.gather(x, 5, Key(0))
     with patch("torch.empty", torch.zeros):
-        packed = cuda_trellis.symbols(x, plan, norm, seeds)
+        packed = cuda.symbols(x, plan, norm, seeds)
         for model in (gaussian(plan), Model(plan.sigma, (0,) * 15 + (1,), ((255,), (1, 255)))):
-            groups, _ = cuda_rans.classify(packed, model, plan)
+            groups, _ = cuda.classify(packed, model, plan)
             tables = build(model, plan.form)
-            cuda_rans.write(packed, model.low, groups, tables, plan, 2000)
+            cuda.write(packed, model.low, groups, tables, plan, 2000)
             with suppress(CorruptMessage):
-                cuda_rans.read(torch.zeros(2000, dtype=torch.uint8), 5, model, tables, plan, norm, seeds)
+                cuda.read(torch.zeros(2000, dtype=torch.uint8), 5, model, tables, plan, norm, seeds)
 
 
 def main(capability: int) -> None:

@@ -8,17 +8,12 @@ import struct
 import numpy as np
 
 from operators.message import CorruptMessage
-from operators.tcdq.coarse import EARLY, FIRST_COST, FULL, GRAIN, LEAST
 from operators.tcdq.codec import read_model
-from operators.tcdq.dither import HALF_BITS, PHASE, UNIT, WEYL, shape
 from operators.tcdq.fit import choose
-from operators.tcdq.model import THRESHOLDS, Model
-from operators.tcdq.plan import NORM_BYTES, Plan
-from operators.tcdq.quantise import SETTLE
+from operators.tcdq.model import NORM_BYTES, THRESHOLDS, Model, Plan, Tables, build
+from operators.tcdq.quantise import EARLY, FIRST_COST, FULL, GRAIN, LEAST, SETTLE
 from operators.tcdq.rans import FIELD, MOST_LENGTH, PIECE
-from operators.tcdq.segments import COUNT_BYTES
-from operators.tcdq.tables import Tables, build
-from operators.tcdq.trellis import CODES, Trellis
+from operators.tcdq.trellis import CODES, COUNT_BYTES, HALF_BITS, PHASE, UNIT, WEYL, Trellis, shape
 
 Op = tuple[int, int]  # (start, frequency) of 2^P
 

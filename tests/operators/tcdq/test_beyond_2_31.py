@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from operators import TCDQ, Key
-from operators.tcdq.dither import seeds
 from operators.tcdq.subset import STREAM, _kth_least
+from operators.tcdq.trellis import seeds
 
 from .oracle import hashed
 

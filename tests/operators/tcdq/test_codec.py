@@ -5,11 +5,8 @@ import pytest
 
 from operators import Key
 from operators.tcdq import codec
-from operators.tcdq.dither import seeds
-from operators.tcdq.model import Model
-from operators.tcdq.plan import plan_of
-from operators.tcdq.segments import SEGMENT
-from operators.tcdq.tables import build
+from operators.tcdq.model import Model, build, plan_of
+from operators.tcdq.trellis import SEGMENT, seeds
 
 from . import oracle
 

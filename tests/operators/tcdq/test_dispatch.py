@@ -10,11 +10,11 @@ import torch
 from operators import TCDQ, CorruptMessage, Key
 from operators.compressors import tcdq as operator_module
 from operators.kernels.backend import use
-from operators.tcdq import codec, fit, plan
+from operators.tcdq import codec, fit
 from operators.tcdq import dispatch as tcdq
-from operators.tcdq.dither import seeds
-from operators.tcdq.plan import Plan
-from operators.tcdq.tables import LONG, build
+from operators.tcdq import model as plans
+from operators.tcdq.model import LONG, Plan, build
+from operators.tcdq.trellis import seeds
 
 from ..kernels.equality import INTERPRETED, OTHERS, assert_equal, run
 from . import oracle
@@ -29,7 +29,7 @@ D = 2 * SHORT_SEGMENT + 43  # the last segment is longer, and its last row is no
 @pytest.fixture(autouse=True)
 def models_of_few_coordinates(monkeypatch):
     """Mixtures are sent, and contexts told apart, at every d."""
-    monkeypatch.setattr(plan, "MODEL_FROM", 0)
+    monkeypatch.setattr(plans, "MODEL_FROM", 0)
     monkeypatch.setattr(fit, "LEAST_IN_GROUP", 32)
 
 
@@ -126,7 +126,7 @@ def test_sampled_histograms_do_not_depend_on_the_back_end(other, monkeypatch):
 
 
 def module_of(backend):
-    return codec if backend == "cpu" else importlib.import_module("operators.tcdq.cuda_rans")
+    return codec if backend == "cpu" else importlib.import_module("operators.tcdq.cuda")
 
 
 def payload_of(backend, packed, plan, choice):
@@ -219,5 +219,5 @@ def test_operator_on_the_long_format_does_not_depend_on_the_back_end(other, oper
 
 @pytest.mark.parametrize("other", OTHERS)
 def test_vector_too_short_for_a_model_does_not_depend_on_the_back_end(other, monkeypatch):
-    monkeypatch.setattr(plan, "MODEL_FROM", 1024)
+    monkeypatch.setattr(plans, "MODEL_FROM", 1024)
     assert_same(other, vector("spikes", 64), plan_of(1e-3, 8, 64))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from operators import Key
-from operators.tcdq.dither import hashes, seeds, shape
+from operators.tcdq.trellis import hashes, seeds, shape
 
 from . import oracle
 

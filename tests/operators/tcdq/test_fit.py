@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from operators.tcdq import fit
-from operators.tcdq.classes import classify, histogram
-from operators.tcdq.model import CLASSES, THRESHOLDS
-from operators.tcdq.plan import plan_of
+from operators.tcdq.model import CLASSES, THRESHOLDS, plan_of
+from operators.tcdq.rans import classify, histogram
 
 
 def packed(magnitudes):

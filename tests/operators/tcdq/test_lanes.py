@@ -6,12 +6,11 @@ import pytest
 
 from operators.compilation import jit
 from operators.compilation.stamp import stamp
-from operators.tcdq import lanes, lanes_memory
-from operators.tcdq.lanes_memory import compress, expand, gather, load, store
-from operators.tcdq.rans import encode_long
-from operators.tcdq.rans_decode import decode_long
+from operators.tcdq import lanes
+from operators.tcdq.lanes import compress, expand, gather, load, store
+from operators.tcdq.rans import decode_long, encode_long
+from operators.tcdq.simd import back_rows, forward_rows
 from operators.tcdq.trellis import LANES
-from operators.tcdq.viterbi_simd import back_rows, forward_rows
 
 RNG = np.random.default_rng(3)
 A, B = (RNG.integers(0, 1 << 32, LANES, dtype=np.uint32) for _ in range(2))
@@ -88,7 +87,7 @@ def memory(words, flags, table, places, spread, packed):
 @pytest.mark.parametrize("flags", [np.zeros(LANES), np.ones(LANES), np.arange(LANES) % 3 == 1])
 def test_words_go_to_the_lanes_of_the_mask_and_back_in_order(flags, instruction, monkeypatch):
     if not instruction:
-        monkeypatch.setattr(lanes_memory, "_moves_words", lambda context: False)
+        monkeypatch.setattr(lanes, "_moves_words", lambda context: False)
     words, table = RNG.integers(0, 1 << 16, 40, dtype=np.uint16), RNG.integers(0, 1 << 32, 99, dtype=np.uint32)
     places, n = RNG.integers(0, 99, LANES, dtype=np.uint32), int(flags.sum())
     spread, packed = np.full(LANES, 7, np.uint32), np.full(LANES + 4, 9, np.uint16)

@@ -7,11 +7,10 @@ import pytest
 import torch
 
 from operators import TCDQ, CorruptMessage, Key
-from operators.tcdq import codec, dispatch, pieces
-from operators.tcdq.dither import seeds
-from operators.tcdq.plan import Plan, plan_of
-from operators.tcdq.segments import SEGMENT
+from operators.tcdq import codec, dispatch
+from operators.tcdq.model import Plan, plan_of
 from operators.tcdq.subset import gather, gather_pieces, scatter, scatter_pieces
+from operators.tcdq.trellis import SEGMENT, seeds
 
 SEEDS = seeds(Key(3))
 
@@ -45,8 +44,8 @@ def test_messages_and_vectors_in_pieces_equal_whole_ones(plan, omega):
     for name, x in vectors(plan.d):
         x = x.astype(np.float32)
         payload = codec.encode(x, plan, SEEDS)
-        assert pieces.encode(lambda x=x: cut(x), plan, SEEDS).tobytes() == payload.tobytes(), name
-        decoded = np.concatenate(list(pieces.decode(payload, 8 * payload.size, plan, SEEDS)))
+        assert codec.encode_in_pieces(lambda x=x: cut(x), plan, SEEDS).tobytes() == payload.tobytes(), name
+        decoded = np.concatenate(list(codec.decode_in_pieces(payload, 8 * payload.size, plan, SEEDS)))
         assert decoded.tobytes() == codec.decode(payload, 8 * payload.size, plan, SEEDS).tobytes()
 
 
@@ -55,14 +54,15 @@ def test_sampled_histograms_see_the_same_rows(monkeypatch):
     plan = Plan(3237, 0.01, 8, 256)
     for _, x in vectors(plan.d):
         x = x.astype(np.float32)
-        assert pieces.encode(lambda x=x: cut(x), plan, SEEDS).tobytes() == codec.encode(x, plan, SEEDS).tobytes()
+        payload = codec.encode_in_pieces(lambda x=x: cut(x), plan, SEEDS)
+        assert payload.tobytes() == codec.encode(x, plan, SEEDS).tobytes()
 
 
 def test_mixtures_beyond_a_declared_limit_give_way_in_pieces_too(monkeypatch):
-    for module in (codec, pieces):
+    for module in (codec, codec):
         monkeypatch.setattr(module, "limit", lambda plan, squares: 0.0)
     plan, x = Plan(3237, 0.01, 8, 256), dict(vectors(3237))["waves"].astype(np.float32)
-    payload = pieces.encode(lambda: cut(x), plan, SEEDS)
+    payload = codec.encode_in_pieces(lambda: cut(x), plan, SEEDS)
     assert payload.tobytes() == codec.encode(x, plan, SEEDS).tobytes()
     assert payload[4] == 0  # the Gaussian
 
@@ -78,7 +78,7 @@ def test_symbols_that_are_not_kept_give_the_same_message(monkeypatch):
 @pytest.mark.parametrize("missing", [1, -1])
 def test_pieces_of_another_length_are_refused(missing):
     with pytest.raises(ValueError, match="d = 3237"):
-        pieces.encode(lambda: cut(np.ones(3237 - missing, np.float32)), Plan(3237, 0.1, 8, 256), SEEDS)
+        codec.encode_in_pieces(lambda: cut(np.ones(3237 - missing, np.float32)), Plan(3237, 0.1, 8, 256), SEEDS)
 
 
 @pytest.mark.parametrize("operator", [TCDQ(), TCDQ(omega=9.0), TCDQ(form="contractive"), TCDQ(omega=500.0)], ids=repr)

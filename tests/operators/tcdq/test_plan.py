@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from operators.tcdq.plan import COARSEST, plan_of
+from operators.tcdq.model import COARSEST, plan_of
 from tests.pooled import pooled
 
 

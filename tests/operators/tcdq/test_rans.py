@@ -6,10 +6,9 @@ import pytest
 
 from operators import CorruptMessage, Key
 from operators.tcdq import codec
-from operators.tcdq.dither import seeds
-from operators.tcdq.plan import plan_of
-from operators.tcdq.size import coder_overhead, overhead
-from operators.tcdq.tables import build
+from operators.tcdq.fit import coder_overhead, overhead
+from operators.tcdq.model import build, plan_of
+from operators.tcdq.trellis import seeds
 
 from . import oracle
 

@@ -5,9 +5,8 @@ import pytest
 
 from operators import TCDQ, CorruptMessage, Key
 from operators.tcdq import codec
-from operators.tcdq.dither import hashes, seeds
-from operators.tcdq.plan import plan_of
-from operators.tcdq.segments import SEGMENT, count, seeds_from, segments
+from operators.tcdq.model import plan_of
+from operators.tcdq.trellis import SEGMENT, count, hashes, seeds, seeds_from, segments
 
 from . import oracle
 

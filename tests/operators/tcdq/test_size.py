@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from operators import TCDQ, Key
-from operators.tcdq import size
-from operators.tcdq.plan import plan_of
+from operators.tcdq import fit as size
+from operators.tcdq.model import plan_of
 
 
 @pytest.mark.parametrize("operator", [TCDQ(), TCDQ(omega=0.01), TCDQ(omega=1e-5), TCDQ(omega=30.0), TCDQ(states=1)])

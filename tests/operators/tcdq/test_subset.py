@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from operators import Key
-from operators.tcdq.dither import hashes
 from operators.tcdq.subset import STREAM, gather, scatter, sizes
+from operators.tcdq.trellis import hashes
 
 
 @pytest.mark.parametrize(("d", "k"), [(1, 1), (2, 1), (7, 3), (1000, 999), (1000, 1000), (5000, 40), (200_000, 70_001)])

@@ -6,9 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from operators.tcdq import fixed
-from operators.tcdq.model import CLASSES, Model, tail_mass, total_mass
-from operators.tcdq.tables import LONG, SHORT, build, lookup
+from operators.tcdq import model as fixed
+from operators.tcdq.model import CLASSES, LONG, SHORT, Model, build, lookup, tail_mass, total_mass
 
 MIXED = Model(1.0, (0,) * 4 + (1,) * 12, ((255, 100, 0, 3), (0, 1, 0, 9, 255, 20, 1, 0, 0, 0, 2)))
 MODELS = [Model(0.3), Model(0.7), Model(5.0), Model(16.0), MIXED]

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 from operators import Key
-from operators.tcdq.dither import UNIT, seeds
-from operators.tcdq.plan import plan_of
-from operators.tcdq.stream import Grid
-from operators.tcdq.symbols import symbols
-from operators.tcdq.trellis import CODES, code, lanes
+from operators.tcdq.model import plan_of
+from operators.tcdq.simd import symbols
+from operators.tcdq.trellis import CODES, UNIT, Grid, code, lanes, seeds
 
 from . import oracle
 

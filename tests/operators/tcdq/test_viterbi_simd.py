@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 
 from operators import Key
-from operators.tcdq.dither import seeds
 from operators.tcdq.quantise import back, forward
-from operators.tcdq.stream import Grid
-from operators.tcdq.trellis import CODES, LANES
-from operators.tcdq.viterbi_simd import symbols_in_lanes
+from operators.tcdq.simd import symbols_in_lanes
+from operators.tcdq.trellis import CODES, LANES, Grid, seeds
 
 GRID = Grid(np.float32(1), np.float32(1), *seeds(Key(1)))
 
