@@ -11,6 +11,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -173,7 +174,8 @@ class CodeCache(_Cache):
             for folder in folders():
                 payload = _read(folder / name, self._stamp)
                 if payload is not None:
-                    return CompileResult._rebuild(context, *pickle.loads(payload))
+                    with suppress(ImportError, AttributeError):  # it names a type that has moved: stale
+                        return CompileResult._rebuild(context, *pickle.loads(payload))
         return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:

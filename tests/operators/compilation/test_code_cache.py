@@ -1,6 +1,9 @@
 """Machine code is kept in the first folder that can be written, and never used where it is stale or damaged."""
 
 import logging
+import sys
+from types import ModuleType
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -69,6 +72,23 @@ def test_a_damaged_file_is_compiled_anew(folder, damage):
 
     assert anew(1) == later(1) == 3
     assert (hits(anew), hits(later)) == (0, 1)
+
+
+def first_entry(pair):
+    return pair.first
+
+
+def test_code_that_names_a_type_which_has_moved_is_compiled_again(folder, monkeypatch):
+    for home in ("old_home", "new_home"):
+        module = ModuleType(home)
+        monkeypatch.setitem(sys.modules, home, module)
+        module.Pair = NamedTuple("Pair", [("first", int), ("second", int)])
+        module.Pair.__module__ = home
+        loop = jit(first_entry)
+        assert loop(module.Pair(3, 4)) == 3
+        assert hits(loop) == 0
+        monkeypatch.delitem(sys.modules, home)
+    assert len(list(folder.iterdir())) == 1
 
 
 def test_code_that_came_with_the_package_is_used_from_a_folder_that_nobody_can_write(folder, monkeypatch):
