@@ -74,7 +74,9 @@ class Worker:
     ) -> None:
         require_unwrapped(model, optimizer)
         self.model, self.optimizer, self._modules = model, optimizer, modules
-        self._ranks = ranks if any(map(is_sharded, model.parameters())) else None  # only a sharded model stays one
+        reshard(model)
+        self._sharded = any(map(is_sharded, model.parameters()))
+        self._ranks = ranks if self._sharded else None  # a model sharded later is refused
         self.names: list[str] = []
         self.parameters: list[torch.Tensor] = []
         self.losses: list[float | torch.Tensor] = []
@@ -88,7 +90,7 @@ class Worker:
 
     def hold(self) -> None:
         """Register the model's current parameters for averaging, and begin a round at their values."""
-        reshard(self.model)
+        self._reshard()
         self.require_averageable()
         parameters, self.ends = by_module(trained(self.model), self._modules)
         self._kinds, self.names, self._contents = _kinds(parameters), list(parameters), _contents(self.model)
@@ -105,12 +107,16 @@ class Worker:
         """Refuse a model that has become one that cannot be averaged."""
         require_averageable(self.model, self._ranks)
 
+    def _reshard(self) -> None:
+        if self._sharded:
+            reshard(self.model)
+
     def follow(self) -> bool:
         """Adopt replaced parameters and buffers.
 
         Return False, and adopt no parameters, if names, kinds or the set of frozen parameters have changed.
         """
-        reshard(self.model)
+        self._reshard()
         contents = _contents(self.model)
         if contents == self._contents:
             return True
@@ -171,7 +177,7 @@ class Worker:
         The vector is kept and never changed if the anchor is needed.
         """
         self.begins += 1
-        reshard(self.model)
+        self._reshard()
         overwritten = self._flat.load(anchor)
         if self.keeps_anchor:
             self.anchor = anchor.clone() if overwritten else anchor
@@ -183,7 +189,7 @@ class Worker:
 
     def load_part(self, start: int, values: torch.Tensor) -> None:
         """Write ``values`` into the parameters' vector from entry ``start``."""
-        reshard(self.model)
+        self._reshard()
         self._flat.load_part(start, values)
 
     def unrounded(self, mixed: torch.Tensor) -> torch.Tensor:
