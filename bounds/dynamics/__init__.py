@@ -1,9 +1,9 @@
 """Models whose error is known exactly: what a convergence bound has to stay above.
 
 One model a module: ``additive`` (model A), ``multiplicative`` (B), ``heterogeneous`` (C), ``third_order``,
-``compressed``, ``two_shot`` (compressed both ways), ``linear`` (any linear method); ``outer`` has the outer optimizers
-and merge rules of the DiLoCo family; ``fluctuation`` says how far single runs of A and B scatter; ``looseness`` divides
-a bound by the exact value.
+``compressed``, ``two_shot`` (compressed both ways), ``linear`` (any linear method).  ``outer`` has the outer optimizers
+and merge rules of the DiLoCo family.  ``fluctuation`` says how far single runs of A and B scatter.  ``looseness``
+divides a bound by the exact value.
 """
 
 from . import additive as additive

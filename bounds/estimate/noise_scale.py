@@ -50,8 +50,8 @@ class NoiseScale:
 
     Notes
     -----
-    The scale's interval combines the ends of the other two, each taken at level (1 + level)/2; its upper end is
-    infinite if the gradient is not distinguishable from zero.
+    The scale's interval combines the ends of the other two, each taken at level (1 + level)/2.  Its upper
+    end is infinite if the gradient is not distinguishable from zero.
     """
 
     trace: Estimate

@@ -72,12 +72,12 @@ def plan(
 
     Notes
     -----
-    For time_s the error is the mean over the rounds that end by then (of one at least), by a bound on E 1/rounds.
-    Unbiased claims use ``pasgd_compressed`` (``pasgd_iterations`` at omega = 0; ``pasgd_two_shot`` with a second
-    stage), on a convex problem ``pasgd_convex_sharp`` at omega = 0 and the better of ``pasgd_compressed`` and its
-    convex form; they need randomness that is independent between workers.  Contractive ones use ``qsparse``, whose
-    error averages over the workers' own iterates and whose form never favours compression.  tau is worst-case safe:
-    smooth problems allow more (``tau.tau_smooth``).
+    For time_s the error is the mean over the rounds that end by then (of one at least), by a bound on E
+    1/rounds.  Unbiased claims use ``pasgd_compressed``, at omega = 0 ``pasgd_iterations``, and with a second stage
+    ``pasgd_two_shot``.  On a convex problem they use ``pasgd_convex_sharp`` at omega = 0, and else the better of
+    ``pasgd_compressed`` and its convex form.  They need randomness that is independent between workers.  Contractive
+    ones use ``qsparse``, whose error averages over the workers' own iterates and whose form never favours compression.
+    tau is worst-case safe: smooth problems allow more (``tau.tau_smooth``).
     """
     _check_arguments(target, time_s, eta, problem)
     hypotheses = None if setting is None else properties(setting) | _said(problem)

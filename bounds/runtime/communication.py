@@ -157,7 +157,7 @@ class TwoShot(Communication):
     """All pairs exchange shards at once, first the workers' and then the owners' means.
 
     A shot costs one latency, m - 1 messages that a worker handles one after the other, and (m-1)/m of its message over
-    its link; the first shot counts with the longest message.
+    its link.  The first shot counts with the longest message.
 
     Parameters
     ----------

@@ -263,8 +263,8 @@ class Gamma(GammaFamily):
 class Exponential(GammaFamily):
     """P(Y > t) = exp(-t/mean); mean > 0 in seconds.
 
-    E max of m single steps is mean * H_m, the harmonic number (not mean * log m, which is 18 % low at m = 16); the sum
-    of tau steps is Gamma.
+    E max of m single steps is mean * H_m, with the harmonic number.  (mean * log m is 18 % low at m = 16.)  The sum of
+    tau steps is Gamma.
 
     Parameters
     ----------
@@ -511,9 +511,9 @@ class LogNormal(ScipyLaw):
 class Pareto(ScipyLaw):
     """P(Y > t) = (minimum/t)^exponent for t >= minimum; minimum > 0 in seconds, exponent > 0.
 
-    All means are infinite for exponent <= 1; for 1 < exponent <= 2 the variance is infinite and a Monte-Carlo estimate
-    of the maximum has no error bar; the value of ``nested_lattices`` is within 1e-6 up to 1000 steps (under
-    ``PersistentStragglers`` one lattice serves, up to 1.4e-3 off at exponent 1.5 and tau = 1000).  Averaging tau steps
+    All means are infinite for exponent <= 1.  For 1 < exponent <= 2 the variance is infinite, and a Monte-Carlo
+    estimate of the maximum has no error bar.  The value of ``nested_lattices`` is within 1e-6 up to 1000 steps.  Under
+    ``PersistentStragglers`` one lattice is used, up to 1.4e-3 off at exponent 1.5 and tau = 1000.  Averaging tau steps
     shrinks the excess over the mean only like tau^-(1 - 1/exponent) then, not like tau^-1/2.
 
     Parameters
@@ -559,9 +559,9 @@ class Pareto(ScipyLaw):
 class Empirical(Law):
     """Each step takes one of the measured times (seconds, >= 0), all equally likely.
 
-    A plug-in law: the maximum over m workers can never exceed the largest sample, so it is biased downward unless there
-    are many more samples than m; for the unbiased estimate of a single step's maximum see
-    ``bounds.estimate.expected_max_of_samples``.  Do not pool workers of different speed.
+    This is a plug-in law.  The maximum over m workers never exceeds the largest sample, so it is biased downward unless
+    there are many more samples than m.  ``bounds.estimate.expected_max_of_samples`` is an unbiased estimate of a single
+    step's maximum.  Do not pool workers of different speed.
 
     Parameters
     ----------

@@ -168,15 +168,14 @@ class GradientRetention(Schedule):
     t* maximises P(t)/(t + n + s sqrt(t)), P(t) = sum of max(0, 1 - a' (k - 1)) over k <= t, where a' is the geometric
     mean of a and 1/256, with a at least 1/512.  Until n has been measured the first two rounds have 32 steps, and the
     first ends with a probe.  The third has t*, at most 64.  A round of one step shows no decline: where tau would be 1
-    and a probe is due, the round has two steps, unless more than one can gain a ninth at most.
-    Needs ``Observation.measured``; whoever measures makes a probe where the state says ``probe``.  The learning rate
-    needs no exponent: when it decays less is lost, and tau rises.
-    With averages in flight the first rounds have 4, 8 and ceil(n) steps.  Then t* maximises P(t)/max(t + s sqrt(t), n)
-    with the measured decline.  It is at most ceil(n), or the least t at which s/sqrt(t) <= 1/9 where that is longer.
-    Where the loss is bent and the mean makes no progress, tau is what ``steady`` says.
-    Limits: a proxy on noisy gradients; late at kinks, all but blind to bias of third order in many directions, and to
-    multiplicative noise (end with tau = 1 or a decayed rate for the last digits); slow where a target takes
-    fewer than 5 D/Y steps.
+    and a probe is due, the round has two steps, unless more than one can gain a ninth at most.  Needs
+    ``Observation.measured``; whoever measures makes a probe where the state says ``probe``.  The learning rate needs no
+    exponent: when it decays less is lost, and tau rises.  With averages in flight the first rounds have 4, 8 and
+    ceil(n) steps.  Then t* maximises P(t)/max(t + s sqrt(t), n) with the measured decline.  It is at most ceil(n), or
+    the least t at which s/sqrt(t) <= 1/9 where that is longer.  Where the loss is bent and the mean makes no progress,
+    tau is what ``steady`` says.  Limits: the decline is a proxy on noisy gradients.  It reacts late at kinks, and
+    hardly to bias of third order in many directions or to multiplicative noise.  For the last digits end with tau = 1
+    or a decayed rate.  It is slow where a target takes fewer than 5 D/Y steps.
 
     Parameters
     ----------

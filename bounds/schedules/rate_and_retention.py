@@ -112,9 +112,9 @@ class RateAndRetention(Schedule):
 
     The rounds of the opening end with the two shortest messages, of lengths 1.5 times apart; then what is measured
     decides.  Another candidate must be better by 2 %.  Needs ``Observation.measured``; whoever averages goes by the
-    state's ``choice``.  Its limits are those of ``GradientRetention``; error feedback is no candidate, for what a
-    residual does to progress shows in no number measured here, and neither are biased operators without it, whose
-    error does not average out.
+    state's ``choice``.  Its limits are those of ``GradientRetention``.  Error feedback is no candidate, because no
+    number measured here shows the effect of a residual on progress.  Biased operators without it are no candidates
+    either, because their error does not average out.
 
     Parameters
     ----------

@@ -264,7 +264,7 @@ class Settings:
 
     @property
     def outers(self) -> tuple[OuterFactory, ...]:
-        """What makes the outer optimizers: none, one for all fragments, or one per fragment."""
+        """The factories of the outer optimizers, which are none, one for all fragments, or one per fragment."""
         return () if self.outer is None else tuple(self.outer) if isinstance(self.outer, Sequence) else (self.outer,)
 
     @property

@@ -115,9 +115,10 @@ def certify_tau(
 ) -> CertifiedTau:
     """Return the number of local steps whose certified worst case is least, and what a better proof could change.
 
-    With ``zeta2``: different convex data, no noise, at most 24 local steps; every rate of a grid is tried, and the
-    worst cases are enclosed from both sides, so that the best tau is minimax optimal over the class, proved.  Else: the
-    same data with noise at a fixed rate, by the certified floor of one round.
+    With ``zeta2`` the data differ, F is convex, and there is no noise and at most 24 local steps.  Every rate of a grid
+    is tried.  The worst cases are enclosed from both sides, which proves that the best tau is minimax optimal over the
+    class.  Without ``zeta2`` the data are the same, with noise at a fixed rate, and the certified floor of one round is
+    used.
 
     Parameters
     ----------

@@ -142,10 +142,10 @@ def plan(
     rounds of DIANA (strongly convex, condition number ``condition``, 100 unless given) with full gradients until ``E|x
     - x*|^2`` <= target ``|x_0 - x*|^2``, target < 1; its first round averages uncompressed gradients.
 
-    A round computes, encodes, communicates and decodes, one after the other: dense messages are summed on their way,
-    short floats in binary32 (see ``travel``), compressed ones gathered, so that every rank decodes all of them, or in
-    two shots (unbiased operators), in which a rank decodes as much as two vectors have.  What ``operators.summed`` sums
-    on the way takes a sum for each of its rounds; its constant is one of all ranks' messages together
+    A round computes, encodes, communicates and decodes, one after the other.  Dense messages are summed on their way,
+    short floats in binary32 (see ``travel``).  Compressed messages are gathered, and every rank decodes all of them.
+    Unbiased operators may use two shots, in which a rank decodes as much as two vectors have.  Methods of
+    ``operators.summed`` take a sum for each of their rounds.  Their constant is one of all ranks' messages together
     (``Summed.claim``), and the proofs use no more.  An operator that no PROVED or VERIFIED theorem covers is ranked
     last, with the reason.
 

@@ -192,11 +192,11 @@ def measure_codec(
 
     Notes
     -----
-    The least of three runs after one that warms up, to two digits: processor time of the calling thread, so that other
-    processes count little; on "cuda" wall-clock time.  Longer vectors are charged in proportion; a fourth, a sixteenth
-    and so on of the vector is timed too, down to 256 coordinates, for shards are short where workers are many.  Of what
-    is summed on the way a rank of two is timed: to encode is all until its last terms are packed, to decode is to add
-    up the terms of its shard and to read the sums.
+    The least of three runs after one that warms up, to two digits: processor time of the calling thread, so
+    that other processes count little; on "cuda" wall-clock time.  Longer vectors are charged in proportion.  A fourth,
+    a sixteenth and so on of the vector is timed too, down to 256 coordinates, because shards are short where workers
+    are many.  Of what is summed on the way a rank of two is timed: to encode is all until its last terms are packed, to
+    decode is to add up the terms of its shard and to read the sums.
     """
     import torch
 

@@ -2,10 +2,9 @@
 
 A round has tau local steps at every worker; the mean of the workers' models moves a global model theta by an outer step
 (``optimizer``).  A merge rule says when that mean arrives and what happens to the steps done meanwhile (``merge``).
-Every rule is an affine map of a few numbers per
-eigen-direction (``forms``), from which follow, for any of them, the moments of theta (``moments``), the largest stable
-outer rate (``stability``) and the stationary variance (``stationary``); ``optimum`` is the best rate and momentum of a
-blocking Nesterov step, ``search`` that of any rule.
+Every rule is an affine map of a few numbers per eigen-direction (``forms``).  From it follow the moments of theta
+(``moments``), the largest stable outer rate (``stability``) and the stationary variance (``stationary``).  ``optimum``
+is the best rate and momentum of a blocking Nesterov step, and ``search`` that of any rule.
 """
 
 from .forms import AffineRound as AffineRound
