@@ -44,7 +44,7 @@ class Reproduced(SphinxDirective):
             path = FOLDER.parents[1] / "gpu_validation" / "studies" / f"{name.replace('-', '_')}.py"
         for each in [FOLDER / "common.py", *DATA.rglob("*.jsonl")]:
             self.env.note_dependency(str(each))
-        drawn = [figure_html(f.draw(), f.caption, f.source, f.folded) for f in script(name).figures()]
+        drawn = [figure_html(f.titled(), f.caption, f.source, f.folded) for f in script(name).figures()]
         drawn.append(f'<p class="reproduced">Drawn by <code>{path.relative_to(FOLDER.parents[1])}</code>.</p>')
         return [nodes.raw("", "\n".join(drawn), format="html")]
 

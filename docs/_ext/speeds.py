@@ -127,7 +127,13 @@ def runs_table() -> str:
     """The last run of every benchmark."""
     last = {row["benchmark"]: row for row in _recorded(RUNS, "benchmark")}
     lines = [
-        [name, code(f"python docs/{row['command']}"), code(row["record"]), str(row["commit"]), number(row["seconds"])]
+        [
+            name,
+            code(f"python docs/measure.py {row['command']}"),
+            code(row["record"]),
+            str(row["commit"]),
+            number(row["seconds"]),
+        ]
         for name, row in last.items()
     ]
     return table(["benchmark", "command", "record", "commit", "seconds"], lines) or NOTHING

@@ -28,6 +28,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "docs" / "data"
+MEASURE = ROOT / "docs" / "measure.py"
 RUNS = "benchmark_runs.jsonl"
 PACKAGES = ("bounds", "operators", "ratedist", "gpu_validation")
 
@@ -133,7 +134,7 @@ def run(benchmark: Benchmark) -> float:
     partial, load, began = DATA / f"{benchmark.record}.part", os.getloadavg(), time.monotonic()
     try:
         with partial.open("w") as output:
-            command = [sys.executable, str(ROOT / "docs" / script), *options]
+            command = [sys.executable, str(MEASURE), str(ROOT / "docs" / script), *options]
             subprocess.run(command, cwd=ROOT, stdout=output, check=True)
         partial.replace(DATA / benchmark.record)
     finally:
@@ -170,10 +171,10 @@ def main() -> None:
     if options.list:
         for benchmark in wanted:
             state = "to run" if benchmark in waiting else "done"
-            print(f"{state:7}{benchmark.minutes:4g} min  {benchmark.record:28} python docs/{benchmark.command}")
+            print(f"{state:7}{benchmark.minutes:4g} min  {benchmark.record:28} {benchmark.command}")
     print(f"{len(waiting)} of {len(wanted)} to run, about {sum(b.minutes for b in waiting):g} minutes", flush=True)
     for benchmark in () if options.list else waiting:
-        print(f"{benchmark.name}: python docs/{benchmark.command}, about {benchmark.minutes:g} minutes", flush=True)
+        print(f"{benchmark.name}: {benchmark.command}, about {benchmark.minutes:g} minutes", flush=True)
         print(f"{benchmark.name}: {run(benchmark):.0f} s, docs/data/{benchmark.record}", flush=True)
 
 

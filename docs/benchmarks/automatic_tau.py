@@ -1,6 +1,6 @@
 """Time to a target of schedule="auto" over that of the best fixed tau, on a simulated clock, as JSON lines.
 
-Run ``python docs/benchmarks/automatic_tau.py {design,held-out} > docs/data/automatic_tau_HALF.jsonl``.
+Run ``python docs/measure.py benchmarks/automatic_tau.py {design,held-out} > docs/data/automatic_tau_HALF.jsonl``.
 
 The rule was chosen on the twelve problems of the half "design".  Those of "held-out" were fixed before and run once.
 The half "earlier" in docs/data has the problems of "held-out" under the rule of 4b9f5ba0.
@@ -12,22 +12,14 @@ between averagings, linear in the loss.  Each line has medians of three seeds fo
 fixed tau, its time in local steps, and the times of other choices over it.
 """
 
-# ruff: noqa: E402  the search path must be set before the imports
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import os
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
-
-# A neighbour of this file has the name of a package: its folder must not be searched.
-sys.path[:] = [f for f in sys.path if os.path.abspath(f or ".") != os.path.dirname(os.path.abspath(__file__))]
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -444,16 +436,6 @@ def problems(half: str) -> list[Problem]:
     ]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("half", choices=("design", "held-out"))
-    given = parser.parse_args()
-    torch.set_num_threads(1)
-    for problem in problems(given.half):
-        for line in measured(problem):
-            sys.stdout.write(json.dumps(line) + "\n")
-            sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    main()
+def main(half: Literal["design", "held-out"]) -> Iterator[dict[str, Any]]:
+    for problem in problems(half):
+        yield from measured(problem)

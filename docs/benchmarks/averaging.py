@@ -1,9 +1,8 @@
 """Periodic averaging against torch's own model averager, in one run of real processes, as JSON lines.
 
-Run ``python docs/benchmarks/averaging.py [--processes 2 4] [--repeats 200] [--hidden 64 256 700] [--mbit 0 1000]
-[--only averaging loop bookkeeping probe]`` on a quiet machine.  0 Mbit/s stands for the loopback interface, where an
-averaging is hardly more than copies in memory; any other rate for a network of the benchmark's own (root, or user
-namespaces).
+Run ``python docs/measure.py benchmarks/averaging.py`` on a quiet machine; ``--only averaging loop bookkeeping probe``
+takes some parts.  0 Mbit/s stands for the loopback interface, where an averaging is hardly more than copies in memory;
+any other rate for a network of the benchmark's own (root, or user namespaces).
 
 averaging : seconds of one averaging of a three-layer network's parameters after a barrier, on rank 0.  "whole" is
 PeriodicAveraging without operator, "identity" with the operator that leaves a vector as it is, "torch" is
@@ -20,22 +19,14 @@ training without measurements, tau being the same.  ratio - 1 is the overhead of
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import itertools
-import json
-import os
-import sys
 import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
-
-# A neighbour of this file has the name of a package: its folder must be searched last.
-sys.path.sort(key=lambda f: os.path.abspath(f or ".") == os.path.dirname(os.path.abspath(__file__)))
-os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import torch
@@ -45,6 +36,7 @@ from torch.distributed.algorithms.model_averaging.averagers import PeriodicModel
 
 from bounds.schedules import AdaComm, GradientRetention, GradientRetentionState, Observation, Schedule
 from gpu_validation.distributed.launch import RankContext
+from gpu_validation.distributed.scheduling import Scheduling
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.local_sgd.sensing import MeasuredInputs
 from gpu_validation.records.environment import environment
@@ -277,26 +269,20 @@ def measured(sizes: list[int], names: list[str], repeats: int, _: RankContext) -
                 yield {"benchmark": name, "d": d, **record}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--processes", type=int, nargs="+", default=[2, 4])
-    parser.add_argument("--hidden", type=int, nargs="+", default=[64, 256, 700])
-    parser.add_argument("--mbit", type=float, nargs="+", default=[0, 1000])
-    parser.add_argument("--repeats", type=int, default=200)
-    parser.add_argument("--only", choices=tuple(BENCHMARKS), nargs="+", default=list(BENCHMARKS))
-    parser.add_argument("--scheduling", choices=("normal", "realtime"), default="normal")
-    options = parser.parse_args()
+def main(
+    processes: tuple[int, ...] = (2, 4),
+    hidden: tuple[int, ...] = (64, 256, 700),
+    mbit: tuple[float, ...] = (0.0, 1000.0),
+    repeats: int = 200,
+    only: tuple[str, ...] = tuple(BENCHMARKS),
+    scheduling: Scheduling = "normal",
+) -> Iterator[dict[str, Any]]:
     warnings.filterwarnings("ignore", "When period is 1")  # it is what one averaging takes, not how to train
     importlib.import_module("torch._dynamo")  # which every optimizer imports when it first steps; before the fork
-    print(json.dumps(environment() | {"scheduling": options.scheduling}), flush=True)
-
-    work = partial(measured, options.hidden, options.only, options.repeats)
-    for processes, mbit in itertools.product(options.processes, options.mbit):
-        common = {"processes": processes, "mbit_per_s": mbit or None}
-        with links(processes, mbit) as shaped:
-            for record in carry_out(work, processes, shaped, options.scheduling):
-                print(json.dumps({"benchmark": record.pop("benchmark"), **common, **record}), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+    yield environment() | {"scheduling": scheduling}
+    work = partial(measured, hidden, only, repeats)
+    for size, rate in itertools.product(processes, mbit):
+        common = {"processes": size, "mbit_per_s": rate or None}
+        with links(size, rate) as shaped:
+            for record in carry_out(work, size, shaped, scheduling):
+                yield {"benchmark": record.pop("benchmark"), **common, **record}

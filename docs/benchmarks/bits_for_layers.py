@@ -1,7 +1,7 @@
 """Water-filling against one constant for all parameters at equal bits: errors on gradients and losses in training.
 
-    python docs/benchmarks/bits_for_layers.py > docs/data/bits_for_layers.jsonl
-    python docs/benchmarks/bits_for_layers.py errors mlp  # some parts alone
+    python docs/measure.py benchmarks/bits_for_layers.py > docs/data/bits_for_layers.jsonl
+    python docs/measure.py benchmarks/bits_for_layers.py errors mlp  # some parts alone
 
 error : the NMSE of one gradient by TCDQ on each parameter, with one omega for all parameters and with the operators
 of ``for_bits(..., layers=)``.  ``gain`` is the first over the second, ``law`` the gain that the limits allow at the
@@ -13,22 +13,13 @@ messages per coordinate, headers counted.  "filled" gets BITS bits per coordinat
 that "filled" has sent, by one omega.  "none" sends float32.  Without losses the run has diverged.
 """
 
-# ruff: noqa: E402  threads and the search path must be set before the imports
 from __future__ import annotations
 
-import json
 import math
-import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
-
-# A neighbour of this file has the name of a package: its folder must be searched last.
-sys.path.sort(key=lambda f: os.path.abspath(f or ".") == os.path.dirname(os.path.abspath(__file__)))
-for _variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ.setdefault(_variable, "1")
 
 import numpy as np
 import torch
@@ -266,21 +257,13 @@ def trained(task: Task, name: str, seed: int, followed: Sequence[int]) -> tuple[
     return {"bits": bits, "mean_loss": mean_loss, "last_loss": last}, rule.bits
 
 
-def main(parts: Sequence[str]) -> None:
+def main(parts: tuple[str, ...] = ()) -> Iterator[dict[str, Any]]:
     """All parts, or some: "errors" and the names of trainings."""
-    torch.set_num_threads(1)
     settings = {"steps": STEPS, "workers": WORKERS, "budget": BITS, "tail": TAIL}
-    print(json.dumps({"record": "environment", **environment(), **settings}), flush=True)
+    yield {"record": "environment", **environment(), **settings}
     if not parts or "errors" in parts:
-        for name, x, sizes in sources():
-            for rate in RATES:
-                print(json.dumps(error_record(name, x, sizes, rate)), flush=True)
+        yield from (error_record(name, x, sizes, rate) for name, x, sizes in sources() for rate in RATES)
     for name, task in tasks().items():
         if not parts or name in parts:
             for seed in range(task.seeds):
-                for record in loss_records(name, task, seed):
-                    print(json.dumps(record), flush=True)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+                yield from loss_records(name, task, seed)

@@ -1,22 +1,15 @@
 """Bits and distortion of Sparse Dithering and Spherical Compression on random directions, as JSON lines.
 
-    python docs/benchmarks/bits_per_message.py > docs/data/bits_per_message.jsonl
+    python docs/measure.py benchmarks/bits_per_message.py > docs/data/bits_per_message.jsonl
 
 Every message is of a Gaussian vector of its own, with a key of its own.  bits and nmse are means over the messages,
 with the half widths of 95 % Student intervals; most_bits and most_nmse are the largest that were seen.
 """
 
-# ruff: noqa: E402  threads and the search path must be set before the imports
 from __future__ import annotations
 
-import json
-import os
-import sys
 from collections.abc import Iterator
-
-# A neighbour of this file has the name of a package: its folder must not be searched.
-sys.path[:] = [f for f in sys.path if os.path.abspath(f or ".") != os.path.dirname(os.path.abspath(__file__))]
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+from typing import Any
 
 import numpy as np
 from scipy.stats import t as student
@@ -88,11 +81,6 @@ def measure(op: Operator, d: int, n: int) -> dict[str, object]:
     }
 
 
-def main() -> None:
-    print(json.dumps(environment()), flush=True)
-    for op, d, n in subjects():
-        print(json.dumps(measure(op, d, n)), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+def main() -> Iterator[dict[str, Any]]:
+    yield environment()
+    yield from (measure(op, d, n) for op, d, n in subjects())

@@ -1,6 +1,6 @@
 """Rules that choose tau and operator against every fixed tau and fixed pair, on the simulated clock, as JSON lines.
 
-Run ``python docs/benchmarks/choosing.py > docs/data/choosing.jsonl``.
+Run ``python docs/measure.py benchmarks/choosing.py > docs/data/choosing.jsonl``.
 
 Fixed beforehand, here: problems, networks, coding seconds, targets and the grid.  m workers on equal links
 (``Links``); D/Y is that of an uncompressed sum, a tenth of it latency, the rest bandwidth.  Coding takes so many local
@@ -14,23 +14,14 @@ alone on whole models.  A fixed pair is simulated once, and timed on all network
 clock.  A last line has the quotients of all cells by D/Y and share: median, 90th percentile, largest.
 """
 
-# ruff: noqa: E402  the search path must be set before the imports
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import os
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean, median
 from typing import Any
-
-# A neighbour of this file has the name of a package: its folder must not be searched.
-sys.path[:] = [f for f in sys.path if os.path.abspath(f or ".") != os.path.dirname(os.path.abspath(__file__))]
-os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from bounds.runtime import Coding, Links, RuntimeModel, ShiftedExponential
 from gpu_validation.local_sgd.ladder import LADDER, Ladder
@@ -183,17 +174,11 @@ def spread(values: Sequence[float]) -> list[float | None]:
     return [None if math.isinf(value) else round(value, 3) for value in chosen]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
+def main(only: tuple[str, ...] = tuple(PROBLEMS)) -> Iterator[dict[str, Any]]:
+    """Every cell of the problems, and the quotients."""
     lines = []
-    for name in parser.parse_args().problems:
+    for name in only:
         for line in measured(name):
             lines.append(line)
-            sys.stdout.write(json.dumps(line) + "\n")
-            sys.stdout.flush()
-    sys.stdout.write(json.dumps({"quotients": quotients(lines), "cells": len(lines)}) + "\n")
-
-
-if __name__ == "__main__":
-    main()
+            yield line
+    yield {"quotients": quotients(lines), "cells": len(lines)}

@@ -1,6 +1,6 @@
 """Seconds until the first message of a fresh process has been encoded and decoded, for every operator, as JSON lines.
 
-    python docs/benchmarks/first_message.py [--only qsgd tcdq] [--every] > docs/data/first_message.jsonl
+    python docs/measure.py benchmarks/first_message.py [--only qsgd tcdq] [--every] > docs/data/first_message.jsonl
 
 Of an operator its first example is measured, or every one; with ``--installed PYTHON`` in an installation, too.
 Each record is of one process for each state of the folders with compiled code:
@@ -14,10 +14,8 @@ installed : by PYTHON, of an environment with the wheel of ``make wheel``, as a 
 ``import_s`` is what precedes the message, torch included.  CPU seconds are of the whole process, with one thread.
 """
 
-# ruff: noqa: E402  the search path must be set before the imports
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -26,11 +24,6 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
-
-# This folder has a file of the name of the package it measures: it must not be searched.
-sys.path[:] = [
-    folder for folder in sys.path if os.path.abspath(folder or ".") != os.path.dirname(os.path.abspath(__file__))
-]
 
 from llvmlite import binding
 
@@ -110,17 +103,7 @@ def records(only: list[str], examples: int | None, python: str | None) -> Iterat
                 yield message_of_nobody(text, python)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="*", default=[])
-    parser.add_argument("--every", action="store_true")
-    parser.add_argument("--installed", metavar="PYTHON")
-    arguments = parser.parse_args()
+def main(only: tuple[str, ...] = (), every: bool = False, installed: str | None = None) -> Iterator[dict[str, Any]]:
     cpu = {"processor": binding.get_host_cpu_name(), "load": [round(load, 2) for load in os.getloadavg()]}
-    print(json.dumps(asdict(Environment.here("first_message", 1, "none")) | cpu | {"d": D}), flush=True)
-    for record in records(arguments.only, None if arguments.every else 1, arguments.installed):
-        print(json.dumps(record), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+    yield asdict(Environment.here("first_message", 1, "none")) | cpu | {"d": D}
+    yield from records(list(only), None if every else 1, installed)

@@ -1,7 +1,6 @@
 """The hook of DistributedDataParallel against plain all-reduce, in one run of real processes, as JSON lines.
 
-    python docs/benchmarks/hook.py [--processes 2 4 8] [--d 100000 1000000 10000000 100000000] [--mbit 0 1000]
-        [--seconds 2] > docs/data/hook_benchmark.jsonl
+    python docs/measure.py benchmarks/hook.py > docs/data/hook_benchmark.jsonl
 
 On a quiet machine; some seven minutes with ``--seconds .5``.  0 Mbit/s stands for the loopback interface, any other
 rate for a network of its own (root, or user namespaces).  Where the vectors of all ranks, 40 bytes an entry, would
@@ -15,20 +14,12 @@ interval.  encode_s and decode_s are processor seconds of one rank's thread: its
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
-import os
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
-
-# A neighbour of this file has the name of a package: its folder must be searched last.
-sys.path.sort(key=lambda f: os.path.abspath(f or ".") == os.path.dirname(os.path.abspath(__file__)))
-os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import torch
@@ -37,6 +28,7 @@ from comparing import quotient
 from ranks import Action, backward_passes, carry_out, in_turns, links
 
 from gpu_validation.distributed.launch import RankContext
+from gpu_validation.distributed.scheduling import Scheduling
 from gpu_validation.records.environment import environment
 from operators import TCDQ, Key, KLevel, Operator, TernGrad
 
@@ -99,27 +91,19 @@ def fits(d: int, processes: int) -> bool:
     return processes * d * BYTES_PER_ENTRY <= (1 - SPARED) * available
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--processes", type=int, nargs="+", default=[2, 4, 8])
-    parser.add_argument("--d", type=int, nargs="+", default=[10**5, 10**6, 10**7, 10**8])
-    parser.add_argument("--mbit", type=float, nargs="+", default=[0, 1000])
-    parser.add_argument("--seconds", type=float, default=2.0)
-    parser.add_argument("--scheduling", choices=("normal", "realtime"), default="normal")
-    options = parser.parse_args()
-    print(json.dumps(environment()), flush=True)
-
-    for processes, mbit, d in itertools.product(options.processes, options.mbit, options.d):
-        common = {"processes": processes, "mbit_per_s": mbit or None, "d": d}
-        if not fits(d, processes):
-            left_out = {"left_out": "not enough free memory", "needed_bytes": processes * d * BYTES_PER_ENTRY}
-            print(json.dumps({**left_out, **common}), flush=True)
+def main(
+    processes: tuple[int, ...] = (2, 4, 8),
+    d: tuple[int, ...] = (10**5, 10**6, 10**7, 10**8),
+    mbit: tuple[float, ...] = (0.0, 1000.0),
+    seconds: float = 2.0,
+    scheduling: Scheduling = "normal",
+) -> Iterator[dict[str, Any]]:
+    yield environment()
+    for size, rate, length in itertools.product(processes, mbit, d):
+        common = {"processes": size, "mbit_per_s": rate or None, "d": length}
+        if not fits(length, size):
+            yield {"left_out": "not enough free memory", "needed_bytes": size * length * BYTES_PER_ENTRY, **common}
             continue
-
-        with links(processes, mbit) as network:
-            for record in carry_out(partial(measured, d, options.seconds), processes, network, options.scheduling):
-                print(json.dumps({**common, **record}), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+        with links(size, rate) as network:
+            for record in carry_out(partial(measured, length, seconds), size, network, scheduling):
+                yield {**common, **record}

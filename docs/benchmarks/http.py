@@ -1,7 +1,7 @@
 """Rate, latency and memory of the closed-form calls over HTTP against an empty FastAPI endpoint, as JSON lines.
 
-    python docs/benchmarks/http.py            # 10^5 requests for the memory, about two minutes
-    python docs/benchmarks/http.py --quick    # a look
+    python docs/measure.py benchmarks/http.py            # 10^5 requests for the memory, about two minutes
+    python docs/measure.py benchmarks/http.py --quick    # a look
 
 Both servers run in this run, each one uvicorn worker on the loopback address, and are loaded in turn by the same
 client: CONNECTIONS keep-alive connections, each with one request under way.  Every request has other numbers, so that
@@ -11,7 +11,6 @@ share_of_empty is the ratio of the median rates of the rounds, with its 95 % boo
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import os
@@ -24,9 +23,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
-
-# A neighbour of this file has the name of a package it measures: this folder must be searched last.
-sys.path.sort(key=lambda f: os.path.abspath(f or ".") == os.path.dirname(os.path.abspath(__file__)))
 
 from comparing import quotient
 
@@ -186,16 +182,9 @@ def grown(many: int, port: int, pid: int) -> dict[str, Any]:
     return {"what": "memory", "requests": many, **resident}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="few requests")
-    requests, many = (REQUESTS // 10, MANY // 100) if parser.parse_args().quick else (REQUESTS, MANY)
-    print(json.dumps(environment()), flush=True)
+def main(quick: bool = False) -> Iterator[dict[str, Any]]:
+    requests, many = (REQUESTS // 10, MANY // 100) if quick else (REQUESTS, MANY)
+    yield environment()
     with server("-c", EMPTY) as plain, server("-m", "ratedist", "serve", "--port") as ours:
-        for row in measured(requests, plain, ours):
-            print(json.dumps(row), flush=True)
-        print(json.dumps(grown(many, *ours)))
-
-
-if __name__ == "__main__":
-    main()
+        yield from measured(requests, plain, ours)
+        yield grown(many, *ours)

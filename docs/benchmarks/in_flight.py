@@ -1,8 +1,8 @@
 """Seconds of a local step while averages are in flight, between real processes on a shaped network, as JSON lines.
 
-Run ``python docs/benchmarks/in_flight.py [--processes 2] [--ratios 4 10 30] [--rounds 10] [--step_ms 10] [--d 250000]``
-on a quiet machine; under four minutes.  A local step is a sleep of ``step_ms``, and the workers leave the processors
-alone; the network is one of the benchmark's own, whose latency and rate make an averaging take about D/Y steps.
+Run ``python docs/measure.py benchmarks/in_flight.py`` on a quiet machine; under four minutes.  A local step is a sleep
+of ``step_ms``, and the workers leave the processors alone; the network is one of the benchmark's own, whose latency
+and rate make an averaging take about D/Y steps.
 
 hidden : median over the rounds of the seconds of a local step, waits included, for each tau from D/Y / 2 to 2 D/Y and
 overlap "delayed" (the whole round in flight), over max(Y, D/tau); D and Y are measured alone before.  goal: 1 to 1.05.
@@ -18,20 +18,12 @@ processor seconds a second.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
 from statistics import median
 from typing import Any
-
-# A neighbour of this file has the name of a package: its folder must be searched last.
-sys.path.sort(key=lambda f: os.path.abspath(f or ".") == os.path.dirname(os.path.abspath(__file__)))
-os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
 import torch.distributed as dist
@@ -151,20 +143,18 @@ def peak(port: Port, d: int, fragments: int, rounds: int, step_s: float) -> dict
     }
 
 
-def measure_peaks(arguments: argparse.Namespace, place: RankContext) -> Iterator[Record]:
+def measure_peaks(d: int, rounds: int, step_s: float, place: RankContext) -> Iterator[Record]:
     """One row for every number of fragments."""
     for fragments in (1, 2, 4):
-        row = peak(place.port, arguments.d, fragments, arguments.rounds, arguments.step_ms * 1e-3)
-        yield {"kind": "peak", "d": arguments.d, "rounds": arguments.rounds, **row}
+        yield {"kind": "peak", "d": d, "rounds": rounds, **peak(place.port, d, fragments, rounds, step_s)}
 
 
-def measure(arguments: argparse.Namespace, place: RankContext, ratio: int) -> Iterator[Record]:
+def measure(d: int, rounds: int, step_s: float, ratio: int, _: RankContext) -> Iterator[Record]:
     """All rows of one D/Y."""
-    step_s, d = arguments.step_ms * 1e-3, arguments.d
     D = alone_s(d)
     for tau in sorted({max(1, ratio // 2), ratio, 2 * ratio}):
         for kind, overlap in (("hidden", "delayed"), ("blocking", "none")):
-            seconds = round_seconds(d, tau, arguments.rounds, step_s, overlap)
+            seconds = round_seconds(d, tau, rounds, step_s, overlap)
             expected = max(step_s, D / tau) if kind == "hidden" else step_s + D / tau
             row = {"kind": kind, "D/Y": ratio, "tau": tau, "D_s": D, "Y_s": step_s, "expected_s": expected}
             measured = median(seconds) / tau
@@ -172,33 +162,26 @@ def measure(arguments: argparse.Namespace, place: RankContext, ratio: int) -> It
     yield {"kind": "thread", "D/Y": ratio, "D_s": D, "d": d, **thread_cost(d, D)}
 
 
-def main() -> None:
-    """Print a header and one line for each measurement."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--ratios", type=int, nargs="+", default=[4, 10, 30])
-    parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--step_ms", type=float, default=10.0)
-    parser.add_argument("--d", type=int, default=250_000)
-    arguments = parser.parse_args()
-    header = {"processes": arguments.processes, "d": arguments.d}
-    print(json.dumps(header | environment()), flush=True)
-    run_on(Shape(delay_s=PEAK_DELAY_S), measure_peaks, arguments)
-    for ratio in arguments.ratios:
-        m, length_s = arguments.processes, ratio * arguments.step_ms * 1e-3
+def main(
+    processes: int = 2,
+    ratios: tuple[int, ...] = (4, 10, 30),
+    rounds: int = 10,
+    step_ms: float = 10.0,
+    d: int = 250_000,
+) -> Iterator[Record]:
+    """A header and one record for each measurement."""
+    yield {"processes": processes, "d": d} | environment()
+    step_s = step_ms * 1e-3
+    yield from on_network(Shape(delay_s=PEAK_DELAY_S), processes, partial(measure_peaks, d, rounds, step_s))
+    for ratio in ratios:
         # a third of D is the way there and back, the rest the bytes of a vector to every other rank
-        shape = Shape(rate_bit_per_s=32 * arguments.d * (m - 1) / (length_s * 2 / 3), delay_s=length_s / 6)
+        length_s = ratio * step_s
+        shape = Shape(rate_bit_per_s=32 * d * (processes - 1) / (length_s * 2 / 3), delay_s=length_s / 6)
+        yield from on_network(shape, processes, partial(measure, d, rounds, step_s, ratio))
 
-        run_on(shape, partial(measure, ratio=ratio), arguments)
 
-
-def run_on(shape: Shape, work: Callable[..., Iterator[Record]], arguments: argparse.Namespace) -> None:
-    """Print what is measured between processes on a network of this shape."""
-    m = arguments.processes
+def on_network(shape: Shape, m: int, work: Callable[[RankContext], Iterator[Record]]) -> Iterator[Record]:
+    """What is measured between processes on a network of this shape."""
     with Network.of(shape, m) as network:
-        for row in carry_out(partial(work, arguments), m, network):
-            print(json.dumps({**row, "network": network.description}), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+        for row in carry_out(work, m, network):
+            yield {**row, "network": network.description}

@@ -1,6 +1,6 @@
 """Errors of inner products of vector quantisers against their constants, as JSON lines.
 
-    python docs/benchmarks/inner_products.py > docs/data/inner_products.jsonl
+    python docs/measure.py benchmarks/inner_products.py > docs/data/inner_products.jsonl
 
 Every message is of a Gaussian vector x of its own with a key of its own, asked for <q, x> by 16 Gaussian queries of
 its own. omega_ip is d (estimate - <q, x>)^2/(|q| |x|)^2, the mean over queries and messages, standard_error that of
@@ -8,17 +8,10 @@ the mean over messages.  constant is what theory says of the average query and k
 for large d where the rotation is not uniform, or "bound" from above.
 """
 
-# ruff: noqa: E402  threads and the search path must be set before the imports
 from __future__ import annotations
 
-import json
-import os
-import sys
 from collections.abc import Iterator
-
-# A neighbour of this file has the name of a package: its folder must not be searched.
-sys.path[:] = [f for f in sys.path if os.path.abspath(f or ".") != os.path.dirname(os.path.abspath(__file__))]
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+from typing import Any
 
 import numpy as np
 
@@ -73,11 +66,7 @@ def measure(op: Operator, d: int, n: int, rank: int) -> dict[str, object]:
     }
 
 
-def main() -> None:
-    print(json.dumps(environment()), flush=True)
+def main() -> Iterator[dict[str, Any]]:
+    yield environment()
     for rank, (op, d, constant, kind) in enumerate(subjects()):
-        print(json.dumps({**measure(op, d, MESSAGES[d], rank), "constant": constant, "kind": kind}), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+        yield {**measure(op, d, MESSAGES[d], rank), "constant": constant, "kind": kind}

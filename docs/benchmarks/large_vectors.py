@@ -1,31 +1,24 @@
 """Encode and decode vectors of 10^8 and of more than 2^31 coordinates by every operator, each in a process of its own.
 
-    python docs/benchmarks/large_vectors.py [--d 100000000 2147483653] [--most_GiB 12] [--only qsgd tcdq]
+    python docs/measure.py benchmarks/large_vectors.py [--d 100000000 2147483653] [--most_GiB 12] [--only qsgd tcdq]
 
 The vector is zero but for entries at both ends and around 2^31, so that it needs no memory before the operator touches
 it.  A process may use ``most_GiB``; one that needs more says so.  A record has CPU seconds of one thread, the peak of
 the process beyond its start, and the error over |x|^2; ``outside`` counts coordinates that are not zero where x is.
 """
 
-# ruff: noqa: E402  threads and the search path must be set before the imports
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import resource
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
-
-# This folder has a file of the name of the package it measures: it must not be searched.
-sys.path[:] = [
-    folder for folder in sys.path if os.path.abspath(folder or ".") != os.path.dirname(os.path.abspath(__file__))
-]
-for _variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ.setdefault(_variable, "1")
 
 import numpy as np
 import torch
@@ -37,6 +30,7 @@ from operators.catalogue import specification
 D = (1 << 31) + 5
 SECONDS = 240  # of one operator; a slower one says so
 PIECE = 1 << 24
+MEASURE = Path(__file__).parents[1] / "measure.py"
 
 
 def vector(d: int) -> tuple[torch.Tensor, dict[int, float]]:
@@ -85,7 +79,7 @@ def measure(text: str, d: int, most: int) -> dict[str, Any]:
 
 def in_a_process(text: str, d: int, most: int) -> dict[str, Any]:
     """The record, or why there is none."""
-    command = [sys.executable, __file__, "--one", text, "--d", str(d), "--most_GiB", str(most >> 30)]
+    command = [sys.executable, str(MEASURE), __file__, "--one", text, "--d", str(d), "--most_GiB", str(most >> 30)]
     try:
         run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
     except subprocess.TimeoutExpired:
@@ -97,25 +91,16 @@ def in_a_process(text: str, d: int, most: int) -> dict[str, Any]:
     return {"operator": text, "d": d, "not_run": f"it needs more than {most >> 30} GiB" if small else last}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--d", type=int, nargs="+", default=[10**8, D])
-    parser.add_argument("--most_GiB", type=int, default=12)
-    parser.add_argument("--only", nargs="*", default=[])
-    parser.add_argument("--one", help="measure this operator here")
-    arguments = parser.parse_args()
-    most = arguments.most_GiB << 30
-    if arguments.one:
-        sys.stdout.write(json.dumps(measure(arguments.one, arguments.d[0], most)))
+def main(
+    d: tuple[int, ...] = (10**8, D), most_GiB: int = 12, only: tuple[str, ...] = (), one: str | None = None
+) -> Iterator[dict[str, Any]]:
+    most = most_GiB << 30
+    if one:
+        yield measure(one, d[0], most)
         return
     machine = {"load": [round(load, 2) for load in os.getloadavg()]}
-    sys.stdout.write(json.dumps(asdict(Environment.here("large_vectors", 1, "none")) | machine) + "\n")
-    for d in arguments.d:
+    yield asdict(Environment.here("large_vectors", 1, "none")) | machine
+    for length in d:
         for name, cls in all_operators().items():
-            if not arguments.only or name in arguments.only:
-                sys.stdout.write(json.dumps(in_a_process(specification(cls.examples()[0]), d, most)) + "\n")
-                sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    main()
+            if not only or name in only:
+                yield in_a_process(specification(cls.examples()[0]), length, most)

@@ -1,21 +1,16 @@
 """Speed and accuracy of the rate-distortion limits, as JSON lines.
 
-Run ``python docs/benchmarks/limits.py``; a quarter of a minute.  One line a measurement: what, how many points, points
-a second or milliseconds, and for the cap probability the time over that of scipy's incomplete beta function where that
-still works: both in turns, the ratio of the medians with its 95 % bootstrap interval.  Processor time of one thread.
-"""
+Run ``python docs/measure.py benchmarks/limits.py``; a quarter of a minute.  One line a measurement: what, how many
+points, points a second or milliseconds, and for the cap probability the time over that of scipy's incomplete beta
+function where that still works: both in turns, the ratio of the medians with its 95 % bootstrap interval.  Processor
+time of one thread."""
 
 from __future__ import annotations
 
-import json
-import os
-import sys
 import time
+from collections.abc import Iterator
 from fractions import Fraction
-
-# A neighbour of this file has the name of a package: its folder must be searched last.
-sys.path.sort(key=lambda f: os.path.abspath(f or ".") == os.path.dirname(os.path.abspath(__file__)))
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+from typing import Any
 
 import numpy as np
 from comparing import quotient
@@ -46,10 +41,6 @@ def best_seconds(function, *arguments):
     return min(seconds_of(function, *arguments) for _ in range(REPEATS))
 
 
-def report(**row):
-    print(json.dumps(row), flush=True)
-
-
 def random_points(generator, shares, dimensions, count=POINTS):
     low, high = np.log(dimensions)
     return generator.uniform(*shares, count), np.round(np.exp(generator.uniform(low, high, count)))
@@ -59,7 +50,7 @@ def against_betainc(generator):
     alpha, d = random_points(generator, (0.05, 0.95), (2, 200), POINTS_A_TURN)
     pairs = [(seconds_of(neg_log2_cap, alpha, d), seconds_of(betainc, (d - 1) / 2, 0.5, alpha)) for _ in range(TURNS)]
     ratio, interval = quotient(*zip(*pairs, strict=True))
-    report(what="neg_log2_cap against betainc", points=POINTS_A_TURN, ratio=ratio, interval=interval)
+    yield {"what": "neg_log2_cap against betainc", "points": POINTS_A_TURN, "ratio": ratio, "interval": interval}
 
 
 def speed():
@@ -73,12 +64,12 @@ def speed():
     ):
         alpha, d = random_points(generator, shares, dimensions)
         seconds = best_seconds(neg_log2_cap, alpha, d)
-        report(what="neg_log2_cap", region=name, points=POINTS, points_per_s=round(POINTS / seconds))
-    against_betainc(generator)
+        yield {"what": "neg_log2_cap", "region": name, "points": POINTS, "points_per_s": round(POINTS / seconds)}
+    yield from against_betainc(generator)
     alpha, d = random_points(generator, (1e-6, 1 - 1e-9), (2, 1e12))
-    report(what="sphere_rate", points=POINTS, points_per_s=round(POINTS / best_seconds(sphere_rate, alpha, d)))
+    yield {"what": "sphere_rate", "points": POINTS, "points_per_s": round(POINTS / best_seconds(sphere_rate, alpha, d))}
     seconds = best_seconds(lambda: limits.worst_case_bits(alpha=alpha, d=d))
-    report(what="worst_case_bits", points=POINTS, points_per_s=round(POINTS / seconds))
+    yield {"what": "worst_case_bits", "points": POINTS, "points_per_s": round(POINTS / seconds)}
 
 
 def enclosures():
@@ -90,7 +81,13 @@ def enclosures():
         times = [best_seconds(function, share, dimension) * 1e3 for share, dimension in GRID]
         widths = [function(share, dimension).relative_width for share, dimension in GRID]
         p95 = float(np.percentile(times, 95))
-        report(what=name, points=len(GRID), p95_ms=round(p95, 3), max_ms=round(max(times), 3), widest=max(widths))
+        yield {
+            "what": name,
+            "points": len(GRID),
+            "p95_ms": round(p95, 3),
+            "max_ms": round(max(times), 3),
+            "widest": max(widths),
+        }
 
 
 def accuracy():
@@ -104,23 +101,23 @@ def accuracy():
             lead, ours = cap_lead_and_excess(share, dimension)
             relative.append(abs(lead + ours - truth) / truth)
             absolute.append(abs(ours - excess))
-    report(
-        what="error of neg_log2_cap",
-        points=len(relative),
-        max_relative=max(relative),
-        median_relative=float(np.median(relative)),
-        max_excess_bits=max(absolute),
-    )
+    yield {
+        "what": "error of neg_log2_cap",
+        "points": len(relative),
+        "max_relative": max(relative),
+        "median_relative": float(np.median(relative)),
+        "max_excess_bits": max(absolute),
+    }
     errors = []
     for share in shares[::3]:
         for dimension in dimensions[1::6]:
             truth = enclose_sphere_rate(Fraction(float(share)), int(dimension)).midpoint
             errors.append(abs(sphere_rate(share, dimension) - truth) / truth)
-    report(what="error of sphere_rate", points=len(errors), max_relative=max(errors))
+    yield {"what": "error of sphere_rate", "points": len(errors), "max_relative": max(errors)}
 
 
-if __name__ == "__main__":
-    report(**environment())
-    speed()
-    enclosures()
-    accuracy()
+def main() -> Iterator[dict[str, Any]]:
+    yield environment()
+    yield from speed()
+    yield from enclosures()
+    yield from accuracy()

@@ -1,6 +1,6 @@
 """What the network between the ranks can carry, as JSON lines.
 
-Run ``python docs/benchmarks/network.py`` (root, or user namespaces; some two minutes on a quiet machine).
+Run ``python docs/measure.py benchmarks/network.py`` (root, or user namespaces; some two minutes on a quiet machine).
 
 stream : every rank sends one TCP stream to the next, all at once; goodput of a rank against the set rate, by the
 kernel's bridge and by the switch, and how late the switch sent its frames.
@@ -9,24 +9,19 @@ a loop in Python that makes the delay but no rate, jitter, loss or counts.
 collective : seconds of gloo's collectives against bytes over rate, and in one-way delays for small ones.
 """
 
-# ruff: noqa: E402  the search path must be set before the imports
 from __future__ import annotations
 
-import argparse
 import fcntl
 import heapq
-import json
 import multiprocessing
 import os
 import select
 import socket
 import struct
-import sys
 import time
+from collections.abc import Iterator
 from contextlib import suppress
-
-# this folder holds an operators.py, which must not hide the package of that name
-sys.path[:] = [f for f in sys.path if os.path.abspath(f or ".") != os.path.dirname(os.path.abspath(__file__))]
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -41,10 +36,6 @@ CHUNK = bytes(1 << 16)
 HEADERS = 1448 / 1514  # TCP payload of a full frame at MTU 1500
 FORWARD_DELAY_S = 1e-4
 CONTEXT = multiprocessing.get_context("fork")
-
-
-def report(**row):
-    print(json.dumps(row), flush=True)
 
 
 def stream(rank, size, seconds, space, pipe):
@@ -101,7 +92,7 @@ def held_rates(seconds):
                 row |= {"goodput_share": round(min(goodput) / (rate * HEADERS), 3), "method": network.method}
                 if count is not None:
                     row |= {"late_mean_us": round(1e6 * count.late_mean_s, 1), "dropped": int(count.dropped.sum())}
-                report(**row)
+                yield row
 
 
 def python_switch(spaces, delay_s, pipe):
@@ -145,14 +136,14 @@ def forward(by, spaces, process, seconds):
     goodput = streams(spaces, seconds)
     frames, cpu_s = frames_sent(spaces) - before[0], cpu_seconds(process) - before[1]
     row = {"what": "forward", "by": by, "m": len(spaces), "frames_per_s": round(frames / seconds)}
-    report(**row, bit_per_s=round(sum(goodput)), cpu_us_per_frame=round(1e6 * cpu_s / frames, 2))
+    return {**row, "bit_per_s": round(sum(goodput)), "cpu_us_per_frame": round(1e6 * cpu_s / frames, 2)}
 
 
 def forwarded(seconds):
     for m in (2, 4):
         with Network(m, delay_s=FORWARD_DELAY_S) as network:
             spaces = [port.space for port in network.ports]
-            forward("switch", spaces, network._switch._process.pid, seconds)
+            yield forward("switch", spaces, network._switch._process.pid, seconds)
 
         spaces = create(m, in_user_namespace=os.geteuid() != 0)
         ours, theirs = CONTEXT.Pipe()
@@ -162,7 +153,7 @@ def forwarded(seconds):
             assert ours.poll(20)
             for rank, space in enumerate(spaces):
                 set_up_rank(space, rank, m, Shape())
-            forward("python", spaces, process.pid, seconds)
+            yield forward("python", spaces, process.pid, seconds)
         finally:
             process.kill()
             process.join(5)
@@ -206,17 +197,11 @@ def collectives():
         if shape.delay_s:
             names = ("all_reduce_small_s", "all_gather_small_s", "barrier_s")
             row |= {name.removesuffix("_s") + "_delays": round(found[name] / delay_s, 1) for name in names}
-        report(**row)
+        yield row
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=3.0, help="of every stream (default: 3)")
-    seconds = parser.parse_args().seconds
-    held_rates(seconds)
-    forwarded(seconds)
-    collectives()
-
-
-if __name__ == "__main__":
-    main()
+def main(seconds: float = 3.0) -> Iterator[dict[str, Any]]:
+    """All measurements; every stream takes so long."""
+    yield from held_rates(seconds)
+    yield from forwarded(seconds)
+    yield from collectives()

@@ -1,7 +1,7 @@
 """Speed, size and distortion of every operator on Gaussian vectors, one thread, as JSON lines.
 
-    python docs/benchmarks/operators.py [--d 1000000 10000000] [--only qsgd topk]
-    python docs/benchmarks/operators.py --peers [--d 10000000]
+    python docs/measure.py benchmarks/operators.py [--d 1000000 10000000] [--only qsgd topk]
+    python docs/measure.py benchmarks/operators.py --peers [--d 10000000]
 
 Times are CPU time of the one thread, so that another process on the core does not count.  MB/s counts the
 binary32 input.  With --peers every operator and its peer take turns, and the ratio of the medians has its 95 %
@@ -12,23 +12,15 @@ Extra memory is the peak of the process during a call beyond its start, message 
 (Linux only).  Where a speed is below GOAL_GB_PER_S or a peak above GOAL_MEMORY at d = 10^7, the record says why.
 """
 
-# ruff: noqa: E402  threads and the search path must be set before the imports
 from __future__ import annotations
 
-import argparse
-import json
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
 # This file has the name of the package it measures: its own folder must be searched last.
-sys.path.sort(key=lambda f: os.path.abspath(f or ".") == os.path.dirname(os.path.abspath(__file__)))
-for _variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ.setdefault(_variable, "1")
-
 import numba
 import numpy as np
 import torch
@@ -255,18 +247,9 @@ def records(dimensions: list[int], only: list[str]) -> Iterator[dict[str, Any]]:
                 yield measure(text, d)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--d", type=int, nargs="+", default=[10**6, 10**7])
-    parser.add_argument("--only", nargs="*", default=[])
-    parser.add_argument("--peers", action="store_true", help="measure the goals beside the peers")
-    arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    print(json.dumps(environment()), flush=True)
-    goals = chain.from_iterable(compare(d, arguments.only) for d in arguments.d)
-    for record in goals if arguments.peers else records(arguments.d, arguments.only):
-        print(json.dumps(record), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+def main(
+    d: tuple[int, ...] = (10**6, 10**7), only: tuple[str, ...] = (), peers: bool = False
+) -> Iterator[dict[str, Any]]:
+    """Measure every operator, or the goals beside the peers."""
+    yield environment()
+    yield from chain.from_iterable(compare(length, only) for length in d) if peers else records(d, only)

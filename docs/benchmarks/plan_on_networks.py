@@ -1,7 +1,7 @@
 """Seconds of an averaging as a pilot predicts them against seconds of real ranks on shaped networks, as JSON lines.
 
-Run ``python docs/benchmarks/plan_on_networks.py [--processes 4] [--hidden 384] [--mbit 10 200 2000] [--repeats 30]`` on
-a quiet machine (root, or user namespaces, for the networks; some four minutes).
+Run ``python docs/measure.py benchmarks/plan_on_networks.py`` on a quiet machine (root, or user namespaces, for the
+networks; some four minutes).
 
 On every network the ranks first make a pilot of the training that they then run, with the operators that are compared:
 steps, links and codecs come from it and from nothing else.  Then they train: a local step and an averaging, by every
@@ -13,19 +13,11 @@ median "measured_s" and all "seconds"), for an operator and an exchange.
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
-import os
-import sys
 import warnings
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
-
-# A neighbour of this file has the name of a package: its folder must be searched last.
-sys.path.sort(key=lambda f: os.path.abspath(f or ".") == os.path.dirname(os.path.abspath(__file__)))
-os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import torch
@@ -34,6 +26,7 @@ from ranks import Action, carry_out, in_turns, links
 from torch.nn.functional import cross_entropy
 
 from gpu_validation.distributed.launch import RankContext
+from gpu_validation.distributed.scheduling import Scheduling
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.piloting.pilot import pilot
 from gpu_validation.records.environment import environment
@@ -148,27 +141,20 @@ def compared(hidden: int, mbit: float, repeats: int, place: RankContext) -> Iter
     yield from records_of(measured, slowest(steps, repeats), place.size)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--processes", type=int, default=4)
-    parser.add_argument("--hidden", type=int, default=384)
-    parser.add_argument("--mbit", type=float, nargs="+", default=[10, 200, 2000])
-    parser.add_argument("--repeats", type=int, default=30)
-    parser.add_argument("--realtime", action="store_true", help="keep other programs out (root; a busy machine)")
-    options = parser.parse_args()
+def main(
+    processes: int = 4,
+    hidden: int = 384,
+    mbit: tuple[float, ...] = (10.0, 200.0, 2000.0),
+    repeats: int = 30,
+    scheduling: Scheduling = "normal",
+) -> Iterator[dict[str, Any]]:
     warnings.filterwarnings("ignore", "When period is 1")  # it is what one averaging takes, not how to train
     for name in OPERATORS:  # compile once, before the fork
         chosen = compressor(name)
         chosen(torch.randn(4096), key=Key(0))  # type: ignore[operator]
-    print(json.dumps({"record": "environment", **environment()}), flush=True)
-
-    for mbit in options.mbit:
-        where = {"processes": options.processes, "mbit_per_s": mbit}
-        work = partial(compared, options.hidden, mbit, options.repeats)
-        with links(options.processes, mbit) as network:
-            for record in carry_out(work, options.processes, network, "realtime" if options.realtime else "normal"):
-                print(json.dumps({"record": record.pop("record"), **where, **record}), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+    yield {"record": "environment", **environment()}
+    for rate in mbit:
+        where = {"processes": processes, "mbit_per_s": rate}
+        with links(processes, rate) as network:
+            for record in carry_out(partial(compared, hidden, rate, repeats), processes, network, scheduling):
+                yield {"record": record.pop("record"), **where, **record}

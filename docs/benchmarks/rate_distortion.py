@@ -1,7 +1,6 @@
 """Distortion against real bits on synthetic and real vectors, and the gap to the limit, as JSON lines.
 
-    python docs/benchmarks/rate_distortion.py > docs/data/rate_distortion.jsonl
-    python docs/benchmarks/rate_distortion.py --figure rate_distortion.png < docs/data/rate_distortion.jsonl
+    python docs/measure.py benchmarks/rate_distortion.py > docs/data/rate_distortion.jsonl
 
 Bits are those of the message, everything counted, but for two rivals that are given the benefit of the doubt:
 "qsgd_entropy" is billed the zero-order entropy of its levels and a norm; "eden" below one bit sends a random part of
@@ -11,21 +10,11 @@ R - log2(1/NMSE)/2.  The gradients are those of networks trained on the digits t
 coordinates that are exactly zero are taken out in "dense" and kept in "all".
 """
 
-# ruff: noqa: E402  threads and the search path must be set before the imports
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import os
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
-
-# A neighbour of this file has the name of the package it measures: this folder must be searched last.
-sys.path.sort(key=lambda f: os.path.abspath(f or ".") == os.path.dirname(os.path.abspath(__file__)))
-for _variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ.setdefault(_variable, "1")
 
 import numpy as np
 import torch
@@ -197,8 +186,9 @@ def contexts(x: np.ndarray, omega: float) -> dict[str, float]:
     return {name: 8 * codec.encode(x, plan, words, mixtures=m).size / x.size for name, m in named.items()}
 
 
-def records() -> Iterator[dict[str, Any]]:
+def main() -> Iterator[dict[str, Any]]:
     """Every vector at every rate."""
+    yield environment()
     for name, wide in (*synthetic(), *gradients()):
         x = wide.astype(np.float32)
         zero = float((x == 0).mean())
@@ -228,38 +218,3 @@ def records() -> Iterator[dict[str, Any]]:
                     "omega": float(f"{omega:.5g}"),
                     "bits_by_model": saved,
                 }
-
-
-def draw(path: str) -> None:
-    """One panel a source: distortion against bits, with the limit."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    rows = [r for r in map(json.loads, sys.stdin) if "nmse" in r]
-    sources = list(dict.fromkeys(r["source"] for r in rows))
-    figure, axes = plt.subplots((len(sources) + 2) // 3, 3, figsize=(12, 3.2 * ((len(sources) + 2) // 3)))
-    rate = np.linspace(0.3, 6.2, 100)
-    for axis, source in zip(axes.flat, sources, strict=False):
-        axis.semilogy(rate, 1 / (4**rate - 1), "k:", label="limit, unbiased")
-        for operator in dict.fromkeys(r["operator"] for r in rows):
-            own = sorted((r["bits"], r["nmse"]) for r in rows if (r["source"], r["operator"]) == (source, operator))
-            axis.semilogy(*zip(*own, strict=True), ".-", label=operator) if own else None
-        axis.set(title=source, xlabel="bits per coordinate", ylabel="NMSE")
-    axes.flat[0].legend(fontsize=6)
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--figure", metavar="PATH", help="draw the records on standard input")
-    arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    if arguments.figure:
-        draw(arguments.figure)
-    else:
-        print(json.dumps(environment()), flush=True)
-        for record in records():
-            print(json.dumps(record), flush=True)

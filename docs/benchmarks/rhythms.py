@@ -1,6 +1,6 @@
 """Seconds of steps in every rhythm of a plan, as it predicts them and between real ranks, as JSON lines.
 
-Run ``python docs/benchmarks/rhythms.py [--processes 2] [--mbit 100 200 800] [--delay_ms 2] [--step_ms 100]
+Run ``python docs/measure.py benchmarks/rhythms.py [--processes 2] [--mbit 100 200 800] [--delay_ms 2] [--step_ms 100]
 [--repeats 8] [--scheduling realtime]`` (root, or user namespaces, for the networks; realtime keeps other programs out);
 some three minutes.
 
@@ -15,19 +15,11 @@ rhythm : tau, steps in flight, fragments and buckets; "predicted_s" of a step, t
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from statistics import median
 from typing import Any
-
-# A neighbour of this file has the name of a package: its folder must be searched last.
-sys.path.sort(key=lambda f: os.path.abspath(f or ".") == os.path.dirname(os.path.abspath(__file__)))
-os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
 import torch.distributed as dist
@@ -37,6 +29,7 @@ from torch.nn.parallel import DistributedDataParallel
 from bounds.claims import Unbiased
 from gpu_validation import PeriodicAveraging
 from gpu_validation.distributed.launch import RankContext
+from gpu_validation.distributed.scheduling import Scheduling
 from gpu_validation.distributed.ways import SETTLED
 from gpu_validation.network import Network, Shape
 from gpu_validation.piloting.links import sums_at_once, timed_links
@@ -129,41 +122,35 @@ def predicted_s(cluster: Cluster, rhythm: Rhythm) -> float:
     return PlannedRun(way.cut(rhythm.messages), cluster, rounds=1, rhythm=rhythm, coding_s=0.0).seconds / rhythm.tau
 
 
-def records(place: RankContext, arguments: argparse.Namespace) -> Iterator[Record]:
+def records(place: RankContext, step_s: float, repeats: int) -> Iterator[Record]:
     """The link and the step alone, then every rhythm."""
-    step_s = arguments.step_ms * 1e-3
     link = timed_links(None, torch.device("cpu"), ranks_per_node=1, most_bytes=MOST_BYTES)[0].link()
-    alone_s = median(seconds_of(stepping(Sleeper(step_s)), arguments.repeats))
+    alone_s = median(seconds_of(stepping(Sleeper(step_s)), repeats))
     told: dict[str, Any] = {"bandwidth_bit_per_s": link.bandwidth_bit_per_s, "latency_s": link.latency_s}
     told["sums_at_once"] = sums_at_once(None, torch.device("cpu"))
     yield {"record": "alone", "d": D, "step_s": alone_s, **told}
     cluster = Cluster(workers=place.size, compute="constant", step_s=alone_s, **told)
     for rhythm in RHYTHMS:
-        seconds = measured(rhythm, step_s, arguments.repeats)
+        seconds = measured(rhythm, step_s, repeats)
         predicted = {"predicted_s": predicted_s(cluster, rhythm), "waiting_s": predicted_s(cluster, Rhythm(rhythm.tau))}
         rounded = [round(each, 5) for each in seconds]
         yield {"record": "rhythm", **vars(rhythm), **predicted, "measured_s": median(seconds), "seconds": rounded}
 
 
-def main() -> None:
-    """Print a header and one line for each measurement."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--mbit", type=float, nargs="+", default=[100, 200, 800])
-    parser.add_argument("--delay_ms", type=float, default=2.0)
-    parser.add_argument("--step_ms", type=float, default=100.0)
-    parser.add_argument("--repeats", type=int, default=8)
-    parser.add_argument("--scheduling", choices=("normal", "realtime"), default="normal")
-    arguments = parser.parse_args()
-    print(json.dumps({"record": "environment", **environment()}), flush=True)
-    for mbit in arguments.mbit:
-        shape = Shape(rate_bit_per_s=1e6 * mbit, delay_s=1e-3 * arguments.delay_ms, mtu=MTU)
-        where = {"processes": arguments.processes, "mbit_per_s": mbit, "delay_s": shape.delay_s}
-        with Network.of(shape, arguments.processes) as network:
-            work = partial(records, arguments=arguments)
-            for record in carry_out(work, arguments.processes, network, arguments.scheduling):
-                print(json.dumps({"record": record.pop("record"), **where, **record}), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+def main(
+    processes: int = 2,
+    mbit: tuple[float, ...] = (100.0, 200.0, 800.0),
+    delay_ms: float = 2.0,
+    step_ms: float = 100.0,
+    repeats: int = 8,
+    scheduling: Scheduling = "normal",
+) -> Iterator[Record]:
+    """A header and one record for each measurement."""
+    yield {"record": "environment", **environment()}
+    work = partial(records, step_s=step_ms * 1e-3, repeats=repeats)
+    for rate in mbit:
+        shape = Shape(rate_bit_per_s=1e6 * rate, delay_s=1e-3 * delay_ms, mtu=MTU)
+        where = {"processes": processes, "mbit_per_s": rate, "delay_s": shape.delay_s}
+        with Network.of(shape, processes) as network:
+            for record in carry_out(work, processes, network, scheduling):
+                yield {"record": record.pop("record"), **where, **record}

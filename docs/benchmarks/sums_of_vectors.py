@@ -1,19 +1,12 @@
 """Measure the mean of m Gaussian vectors by gathering, in two shots and by shared scales: bits sent and relative error.
 
-nice python docs/benchmarks/sums_of_vectors.py > docs/data/sums_of_vectors.jsonl
+nice python docs/measure.py benchmarks/sums_of_vectors.py > docs/data/sums_of_vectors.jsonl
 """
 
-# ruff: noqa: E402  the search path must be set before the imports
 from __future__ import annotations
 
-import json
-import os
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
-
-# A neighbour of this file has the name of a package: its folder must not be searched.
-sys.path[:] = [f for f in sys.path if os.path.abspath(f or ".") != os.path.dirname(os.path.abspath(__file__))]
 
 import torch
 
@@ -82,20 +75,15 @@ def by_shared_scale(m: int, word_bits: int) -> dict[str, Any]:
     )
 
 
-def main() -> None:
-    """Print the circumstances, then a line for every point."""
-    print(json.dumps({**environment(), "d": D, "draws": DRAWS, "seed": SEED}))
+def main() -> Iterator[dict[str, Any]]:
+    """The circumstances, then a record for every point."""
+    yield {**environment(), "d": D, "draws": DRAWS, "seed": SEED}
     for m in WORKERS:
         for wire in WIRES:
             for exchange, bits, d in (("gather", wire / (m - 1), D), ("two_shot", wire * m / (2 * (m - 1)), D // m)):
                 omega = omega_at(bits, d)
                 point = {"exchange": exchange, "m": m, "wire": wire, "omega": omega}
-                print(json.dumps({**point, **by_operator(m, omega, exchange)}), flush=True)
+                yield {**point, **by_operator(m, omega, exchange)}
         for exchange in ("gather", "two_shot"):
-            point = {"exchange": exchange, "m": m, "omega": OMEGA}
-            print(json.dumps({**point, **by_operator(m, OMEGA, exchange)}), flush=True)
-        print(json.dumps({"exchange": "sum", "m": m, "word_bits": 8, **by_shared_scale(m, 8)}), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+            yield {"exchange": exchange, "m": m, "omega": OMEGA, **by_operator(m, OMEGA, exchange)}
+        yield {"exchange": "sum", "m": m, "word_bits": 8, **by_shared_scale(m, 8)}

@@ -1,30 +1,19 @@
 """Speed of TCDQ beside EDEN and a library's coder, and its gap to the limit by the number of states, as JSON lines.
 
-    python docs/benchmarks/tcdq.py --speed > docs/data/tcdq_speed.jsonl
-    python docs/benchmarks/tcdq.py --gaps > docs/data/tcdq_gaps.jsonl
+    python docs/measure.py benchmarks/tcdq.py --speed > docs/data/tcdq_speed.jsonl
+    python docs/measure.py benchmarks/tcdq.py --gaps > docs/data/tcdq_gaps.jsonl
 
 Processor time of one thread; everything that is compared takes turns.  "over" is a ratio of medians, with its 95 %
 bootstrap interval over the turns.  ``gap`` is R - log2(1 + 1/NMSE)/2, R the bits of the message a coordinate.
 """
 
-# ruff: noqa: E402  threads and the search path must be set before the imports
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import os
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-# A neighbour of this file has the name of the package it measures: this folder must be searched last.
-sys.path.sort(key=lambda f: os.path.abspath(f or ".") == os.path.dirname(os.path.abspath(__file__)))
-for _variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ.setdefault(_variable, "1")
-
 import numpy as np
-import torch
 from comparing import in_turns, quotient
 
 from gpu_validation.records.environment import environment
@@ -55,7 +44,7 @@ def over(seconds: Mapping[str, np.ndarray], above: str, below: str, name: str) -
 
 
 # -- speed -------------------------------------------------------------------------------------------------------
-def speed(d: int = 4_000_000) -> Iterator[dict[str, Any]]:
+def speeds(d: int = 4_000_000) -> Iterator[dict[str, Any]]:
     """TCDQ against a memory copy, EDEN, and a library's coder on the same symbols (of a part of them)."""
     x = np.random.default_rng(0).standard_normal(d).astype(np.float32)
     target = np.empty_like(x)
@@ -122,7 +111,7 @@ def gap(operator: TCDQ, d: int, together: int = 4_000_000) -> tuple[float, float
     return round(float(np.mean(gaps)), 4), round(float(np.std(gaps, ddof=1)) / math.sqrt(len(gaps)), 5)
 
 
-def gaps(d: int = 1_000_000) -> Iterator[dict[str, Any]]:
+def all_gaps(d: int = 1_000_000) -> Iterator[dict[str, Any]]:
     """Gap of TCDQ on long and short vectors, and speed beside that of 8 states."""
     x = np.random.default_rng(0).standard_normal(d).astype(np.float32)
     for omega in (1.0, 1 / 3, 1 / 15, 1 / 255):
@@ -147,17 +136,8 @@ def gaps(d: int = 1_000_000) -> Iterator[dict[str, Any]]:
             }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--speed", action="store_true", help="speed beside EDEN and a library's coder")
-    which.add_argument("--gaps", action="store_true", help="gap and speed with 8 to 256 states")
-    arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    print(json.dumps(environment()), flush=True)
-    for record in speed() if arguments.speed else gaps():
-        print(json.dumps(record), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+def main(speed: bool = False, gaps: bool = False) -> Iterator[dict[str, Any]]:
+    """Speed beside EDEN and a library's coder; gap and speed with 8 to 256 states."""
+    yield environment()
+    yield from speeds() if speed else ()
+    yield from all_gaps() if gaps else ()

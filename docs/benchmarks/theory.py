@@ -1,24 +1,18 @@
 """Cost of the theory, as JSON lines: importing it, and evaluating every Bound by broadcasting.
 
-Run ``python docs/benchmarks/theory.py``; half a minute.  Imports are timed in fresh interpreters, in turn with
-``import sympy``, in processor seconds; their ratio is that of the medians, with its 95 % bootstrap interval.  Bounds
-are evaluated on random points around their own first example, POINTS or as many as take SECONDS: the best of three
-calls, by the processor time of one thread.
-"""
+Run ``python docs/measure.py benchmarks/theory.py``; half a minute.  Imports are timed in fresh interpreters, in turn
+with ``import sympy``, in processor seconds; their ratio is that of the medians, with its 95 % bootstrap interval.
+Bounds are evaluated on random points around their own first example, POINTS or as many as take SECONDS: the best of
+three calls, by the processor time of one thread."""
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from statistics import median
 from typing import Any
-
-# A neighbour of this file has the name of a package: its folder must be searched last.
-sys.path.sort(key=lambda f: os.path.abspath(f or ".") == os.path.dirname(os.path.abspath(__file__)))
-os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 from comparing import quotient
@@ -72,14 +66,10 @@ def points_per_second(bound: Bound) -> float:
     return count / min(seconds_of(bound, count) for _ in range(3))
 
 
-def main() -> None:
-    """Print the header, the imports and a line for every Bound that takes an argument."""
-    print(json.dumps(environment()))
-    print(json.dumps({"what": "import", **imports()}), flush=True)
+def main() -> Iterator[dict[str, Any]]:
+    """The header, the imports and a record for every Bound that takes an argument."""
+    yield environment()
+    yield {"what": "import", **imports()}
     for name, bound in all_bounds().items():
         if name != "gaussian_block_miss" and bound.examples[0].at:  # the one has a two-dimensional integral a point
-            print(json.dumps({"what": name, "points_per_s": round(points_per_second(bound))}), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+            yield {"what": name, "points_per_s": round(points_per_second(bound))}

@@ -1,8 +1,7 @@
 """Two shots with operators of few bits against plain all-reduce on a network of 1 Gbit/s, as JSON lines.
 
-Run ``python docs/benchmarks/two_shots.py [--processes 4] [--d 500000] [--mbit 1000] [--repeats 100]`` on a quiet
-machine (root, or user namespaces, for the network).  All actions take turns in one run of real processes, each behind
-a barrier, so that noise hits all alike.
+Run ``python docs/measure.py benchmarks/two_shots.py`` on a quiet machine (root, or user namespaces, for the network).
+All actions take turns in one run of real processes, each behind a barrier, so that noise hits all alike.
 
 averaging : seconds of one averaging of d parameters on rank 0; "torch" is PeriodicModelAverager, a ring all-reduce of
 float32, "whole" PeriodicAveraging without operator; "errors" says whether rounds also tell the error of compression.
@@ -15,18 +14,10 @@ speed_up is the median of torch's seconds over the median, with its 95 % bootstr
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import sys
 import warnings
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
-
-# A neighbour of this file has the name of a package: its folder must be searched last.
-sys.path.sort(key=lambda f: os.path.abspath(f or ".") == os.path.dirname(os.path.abspath(__file__)))
-os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import torch
@@ -122,23 +113,12 @@ def measured(d: int, repeats: int, _: RankContext) -> Iterator[dict[str, Any]]:
         yield record
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--processes", type=int, default=4)
-    parser.add_argument("--d", type=int, default=500_000)
-    parser.add_argument("--mbit", type=float, default=1000)
-    parser.add_argument("--repeats", type=int, default=100)
-    options = parser.parse_args()
+def main(processes: int = 4, d: int = 500_000, mbit: float = 1000.0, repeats: int = 100) -> Iterator[dict[str, Any]]:
     warnings.filterwarnings("ignore", "When period is 1")  # it is what one averaging takes, not how to train
     for operator in OPERATORS.values():  # compile once, before the fork
         TwoShot(operator, operator, Key(0), rank=0, m=1, d=8).encode(torch.randn(8), 0)
-    print(json.dumps(environment()), flush=True)
-
-    where = {"processes": options.processes, "mbit_per_s": options.mbit, "d": options.d}
-    with links(options.processes, options.mbit) as network:
-        for record in carry_out(partial(measured, options.d, options.repeats), options.processes, network):
-            print(json.dumps({"benchmark": record.pop("benchmark"), **where, **record}), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+    yield environment()
+    where = {"processes": processes, "mbit_per_s": mbit, "d": d}
+    with links(processes, mbit) as network:
+        for record in carry_out(partial(measured, d, repeats), processes, network):
+            yield {"benchmark": record.pop("benchmark"), **where, **record}

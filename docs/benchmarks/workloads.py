@@ -1,25 +1,17 @@
 """Seconds of one local step of every workload, as JSON lines.
 
-Run ``python docs/benchmarks/workloads.py [--batch 32] [--device cpu] [--precision float32] [NAME ...]``.
+Run ``python docs/measure.py benchmarks/workloads.py [--batch 32] [--device cpu] [--precision float32] [NAME ...]``.
 A step is the random draw, the loss, its gradient and plain SGD; one thread on the CPU.  A name is timed for about
 SECONDS after WARM_UP steps; the record gives the median and the quartiles.  Images are synthetic.
 """
 
-# ruff: noqa: E402  threads and the search path must be set before the imports
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import platform
 import statistics
-import sys
 import time
-from collections.abc import Callable
-
-# A neighbour of this file has the name of a package: its folder must not be searched.
-sys.path[:] = [f for f in sys.path if os.path.abspath(f or ".") != os.path.dirname(os.path.abspath(__file__))]
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
 
 import torch
 
@@ -67,21 +59,20 @@ def seconds_per_step(step: Callable[[int], None]) -> list[float]:
     return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("names", nargs="*", default=list(all_workloads()))
-    parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
-    options = parser.parse_args()
-    device = torch.device(options.device)
-    hardware = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor()
-    for name in options.names:
-        problem = prepared(name, options.batch, options.precision)
+def main(
+    names: tuple[str, ...] = tuple(all_workloads()),
+    batch: int = 32,
+    device: str = "cpu",
+    precision: Literal["float32", "bfloat16"] = "float32",
+) -> Iterator[dict[str, Any]]:
+    place = torch.device(device)
+    hardware = torch.cuda.get_device_name(place) if place.type == "cuda" else platform.processor()
+    for name in names:
+        problem = prepared(name, batch, precision)
         parameters = sum(p.numel() for p in problem.model().parameters())
-        seconds = seconds_per_step(stepper(problem, device))
+        seconds = seconds_per_step(stepper(problem, place))
         low, median, high = statistics.quantiles(seconds, n=4)
-        record = {
+        yield {
             "workload": name,
             "parameters": parameters,
             "batch": getattr(problem, "batch", None),
@@ -92,8 +83,3 @@ def main() -> None:
             "quartiles_s": [low, high],
             "synthetic": problem.description().synthetic,
         }
-        print(json.dumps(record), flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -84,7 +84,10 @@ def figures() -> list[Figure]:
         f"{head['steps']} steps of {head['workers']} simulated workers minus that of uncompressed training, measured, "
         f"with Student's 95 % intervals ({counts}); both rules send the same bits. "
     )
-    return [Figure(draw, caption, provenance(RECORD))]
+    finding = (
+        f"Water-filling across layers cuts the NMSE up to {max(row['gain'] for row in errors()):.1f}-fold at equal bits"
+    )
+    return [Figure(draw, caption, provenance(RECORD), finding=finding)]
 
 
 def check() -> list[Comparison]:

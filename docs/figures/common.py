@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -74,7 +74,7 @@ class Recorded:
         found, records, head = self.study()
         facts = [f"{key} {head[key]}" for key in ("commit", "device", "torch") if head.get(key)]
         where = f"Record: docs/data/studies/{self.name}.jsonl, {', '.join(facts)}."
-        return [Figure(f.draw, f.caption, where, f.folded) for f in found.figures(list(records))]
+        return [replace(figure, source=where) for figure in found.figures(list(records))]
 
     def check(self) -> tuple[Comparison, ...]:
         """All rows of the study."""
@@ -95,5 +95,5 @@ def named(name: str) -> Any:
 
 if __name__ == "__main__":
     first = named(sys.argv[1]).figures()[0]
-    first.draw().savefig(sys.argv[2], bbox_inches="tight", dpi=120)
+    first.titled().savefig(sys.argv[2], bbox_inches="tight", dpi=120)
     print(first.caption)

@@ -75,7 +75,10 @@ def figures() -> list[Figure]:
         "D(b)/(1 - D(b)) for EDEN, D the Lloyd-Max distortion, and 1/(4^b - 1), which no unbiased estimate passes. At "
         f"one bit more than EDEN, TurboQuant has at best the same error."
     )
-    return [Figure(draw, caption, provenance(RECORD))]
+    turbo, eden = ([law(bits_per_coordinate=b) for b in range(1, 5)] for law in THEORY.values())
+    ratios = np.divide(turbo, eden)
+    finding = f"EDEN's error is {min(ratios):.1f} to {max(ratios):.1f} times smaller than TurboQuant's at equal bits"
+    return [Figure(draw, caption, provenance(RECORD), finding=finding)]
 
 
 def check() -> list[Comparison]:

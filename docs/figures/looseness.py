@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from statistics import median
 from typing import Any
 
 from common import DATA, STUDIES, panels, study_check
 
 from bounds import all_bounds
-from gpu_validation.reporting.plotting import MARKS, PALETTE
+from gpu_validation.reporting.plotting import MARKS, PALETTE, TITLE_PT
 from gpu_validation.studies.study import Figure
 from gpu_validation.verdicts.verdict import Comparison, Verdict
 
@@ -47,6 +48,8 @@ def draw() -> Any:
     ax.set_yticks(range(len(found)), list(found))
     ax.grid(alpha=0.3)
     ax.legend(loc="upper right")
+    middle = median(factor for points in found.values() for _, factor in points)
+    figure.suptitle(f"Half of the comparisons lie within a factor of {middle:.2g} of their bound", fontsize=TITLE_PT)
     return figure
 
 

@@ -1,16 +1,14 @@
 """How often does an end of an interval miss the mean?  Simulated coverage of the intervals behind the verdicts.
 
-    nice python docs/studies/interval_coverage.py --runs 250 --out docs/data/coverage.jsonl
+    nice python docs/measure.py studies/interval_coverage.py > docs/data/coverage.jsonl
 
 For every law and number of draws, both ends are asked to miss with probability .05 at most.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -45,17 +43,7 @@ def coverage(law: str, n: int, runs: int, seed: int) -> dict[str, object]:
     return {"law": law, "n": n, "runs": runs, "lower": lower, "upper": upper, "student": student}
 
 
-def main() -> None:
-    """Write one line a law and number of draws, after one on the circumstances."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=250)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=Path("coverage.jsonl"))
-    options = parser.parse_args()
-    head = environment() | {"seed": options.seed}
-    found = [coverage(law, n, options.runs, options.seed) for law in LAWS for n in DRAWS]
-    options.out.write_text("".join(json.dumps(line) + "\n" for line in (head, *found)))
-
-
-if __name__ == "__main__":
-    main()
+def main(runs: int = 250, seed: int = 1) -> Iterator[dict[str, Any]]:
+    """One record for each law and number of draws, after one on the circumstances."""
+    yield environment() | {"seed": seed}
+    yield from (coverage(law, n, runs, seed) for law in LAWS for n in DRAWS)

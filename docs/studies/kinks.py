@@ -1,4 +1,4 @@
-"""How bad local steps can be: convex problems with a kink, simulated: ``python docs/studies/kinks.py``.
+"""How bad local steps can be: convex problems with a kink, simulated: ``python docs/measure.py studies/kinks.py``.
 
 F' = max(x, -kink), L = 1, all workers alike, two-valued noise of variance 1 whose large value has probability ``rare``.
 For every (eta, m, tau) the worst of a grid of kinks and noises is chosen on one seed and measured on another.
@@ -6,9 +6,9 @@ For every (eta, m, tau) the worst of a grid of kinks and noises is chosen on one
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from gpu_validation.records.environment import environment
 PLACES = [(0.05, 16, tau) for tau in (2, 4, 8)] + [(0.2, 16, tau) for tau in (2, 4, 8)]
 RELATIVE_KINKS = (0.2, 0.3, 0.4, 0.5, 0.65)  # of eta sqrt(tau), the size of a worker's walk
 RARE = (0.5, 0.2, 0.1, 0.05)
-RECORD = Path(__file__).parent.parent / "data" / "kinks.jsonl"
 
 
 def stationary(seed: int, *, eta: float, m: int, tau: int, kink: float, rare: float, copies: int) -> np.ndarray:
@@ -46,10 +45,8 @@ def worst(eta: float, m: int, tau: int, rare: tuple[float, ...]) -> dict[str, fl
     return place | {"kink": kink, "rare": chance, "mean": float(runs.mean()), "error": float(error)}
 
 
-if __name__ == "__main__":
-    rows = [environment()]
+def main() -> Iterator[dict[str, Any]]:
+    yield environment()
     for eta, m, tau in PLACES:
         for noise, rare in (("symmetric", RARE[:1]), ("skewed", RARE[1:])):
-            rows.append({"noise": noise, **worst(eta, m, tau, rare)})
-            print(rows[-1], flush=True)
-    RECORD.write_text("".join(json.dumps(row) + "\n" for row in rows))
+            yield {"noise": noise, **worst(eta, m, tau, rare)}

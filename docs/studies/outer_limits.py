@@ -1,4 +1,5 @@
-"""Where outer steps of ``torch.optim.SGD`` begin to diverge, by bisection: ``python docs/studies/outer_limits.py``.
+"""Where outer steps of SGD begin to diverge, by bisection: ``python docs/measure.py
+studies/outer_limits.py``.
 
 One eigen-direction, four workers with the same curvature, no noise, float64.  A run counts as stable if the global
 model is no larger in the last 200 of 2000 rounds than in rounds 200 to 400.
@@ -6,9 +7,9 @@ model is no larger in the last 200 of 2000 rounds than in rounds 200 to 400.
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
+from collections.abc import Iterator
+from typing import Any
 
 import torch
 
@@ -16,7 +17,6 @@ from gpu_validation.records.environment import environment
 
 TAU, WORKERS, ROUNDS = 10, 4, 2000
 RULES = {"blocking": 0, "corrected": 5, "eager": 0, "delayed": 0}  # and the steps in flight
-RECORD = Path(__file__).parent.parent / "data" / "outer_limits.jsonl"
 
 
 class Outer:
@@ -73,12 +73,10 @@ def limit(rule: str, x: float, momentum: float) -> float:
     return (low + high) / 2
 
 
-if __name__ == "__main__":
-    rows = [environment()]
+def main() -> Iterator[dict[str, Any]]:
+    yield environment()
     for rule in RULES:
         for momentum in (0.0, 0.5, 0.9):
             for h in (0.1, 0.5, 0.9):
                 x = -math.expm1(math.log1p(-h) / TAU)
-                rows.append({"rule": rule, "momentum": momentum, "h": h, "limit": limit(rule, x, momentum)})
-                print(rows[-1], flush=True)
-    RECORD.write_text("".join(json.dumps(row) + "\n" for row in rows))
+                yield {"rule": rule, "momentum": momentum, "h": h, "limit": limit(rule, x, momentum)}

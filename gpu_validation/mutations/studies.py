@@ -26,8 +26,8 @@ from ..studies.grid.study import Preset, Work
 from ..studies.record_file import StaleResultsError, described, stored
 from ..studies.smoke import PRESET as SMOKE
 from ..studies.straggler import PRESET as STRAGGLER
-from ..studies.straggler import STEP_S, Drawn
-from ..studies.tau_star import Best, best_rows, measure_around
+from ..studies.straggler import STEP_S
+from ..studies.tau_star import best_rows, measure_around
 from ..verdicts.verdict import Comparison, Verdict
 from ..verdicts.wire import wire_rows
 from .bench import Bench
@@ -36,7 +36,7 @@ from .transports import bodies_sent
 
 HANG_TIMEOUT_S = 60.0
 LEVEL = 1e-6  # of one row
-CASE = str(Drawn(4, "exponential"))
+CASE = STRAGGLER.kinds()["drawn"].text(4, "exponential")
 
 
 # -- laws of stragglers ------------------------------------------------------------------------------------------
@@ -62,7 +62,7 @@ def _of_two_workers(at: dict[str, Any]) -> float:
 # -- tau* --------------------------------------------------------------------------------------------------------
 @lru_cache(maxsize=1)
 def _around() -> list[Record]:
-    return [{"unit": str(Best("equal", block)), **measure_around(block)} for block in range(BLOCKS)]
+    return [measure_around(block) for block in range(BLOCKS)]
 
 
 BLOCKS = 2

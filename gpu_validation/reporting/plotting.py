@@ -12,7 +12,7 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 LINES = ("-", "--", ":", "-.")
 LINES_A_PANEL = 6  # largest number of lines that readers can distinguish
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
-WIDTH_IN, LEGEND_PT = 8.3, 10  # across the 6.7 in of an A4 page, legends are of 8 pt
+WIDTH_IN, LEGEND_PT, TITLE_PT = 8.3, 10, 12  # across the 6.7 in of an A4 page, legends are of 8 pt
 FAMILIES = {  # operators by family, each family in one colour of PALETTE in all figures
     "sparse": ("topk", "randomk", "scaled_randomk", "hard_threshold", "low_rank"),
     "signs": ("sign", "scaled_sign", "signsgd", "one_bit_sgd"),

@@ -10,7 +10,7 @@ tuning seeds, by the median time to the target under the saturation rule; all ot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import cycle
 from pathlib import Path
@@ -37,7 +37,6 @@ from ..verdicts.time_to_target import smoothed, time_to_loss
 from ..verdicts.verdict import Comparison, Verdict
 from ..workloads import LeNet, LogisticRegression, SmallNetwork, Workload
 from .study import Figure, Study
-from .unit import Unit, of_kind, read_unit
 
 # -- courses ---------------------------------------------------------------------------------------------------------
 
@@ -90,41 +89,6 @@ CROWDED = Course(  # slow enough for eight ranks on two cores
     budget_s=5.0,
     decay=(),
 )
-
-
-@dataclass(frozen=True)
-class Tune(Unit, kind="tune"):
-    """Every candidate of AdaComm against the synchronous run."""
-
-    course: str
-    seed: int
-
-
-@dataclass(frozen=True)
-class Compare(Unit, kind="race"):
-    """Every schedule at one course of the learning rate."""
-
-    course: str
-    rate: str
-    seed: int
-
-
-@dataclass(frozen=True)
-class Crowd(Unit, kind=CROWD):
-    """A few schedules with m workers."""
-
-    m: int
-    seed: int
-
-
-@dataclass(frozen=True)
-class Prove(Unit, kind="proof"):
-    """The convex runs."""
-
-    seed: int
-
-
-KINDS: tuple[type[Tune | Compare | Crowd | Prove], ...] = (Tune, Compare, Crowd, Prove)
 
 
 @dataclass(frozen=True)
@@ -266,48 +230,28 @@ def _accuracy(race: Record, at: float) -> float | None:
     )
 
 
-def groups(records: Sequence[Record], budget_s: Callable[[str], float], window: float) -> list[Group]:
+def groups(
+    units: Iterable[tuple[tuple[str, str], Record]], budget_s: Callable[[str], float], window: float
+) -> list[Group]:
     """Return the reported runs, in order.
 
     Parameters
     ----------
+    units : iterable of ((str, str), Record)
+        Names of the course and of the rate's course, and what was measured.
     budget_s : callable
         Seconds of a run, by the name of its course.
     window : float
         Of the smoothing, in shares of the budget.
     """
     by_setting: dict[tuple[str, str, int], Group] = {}
-    for record in records:
-        match read_unit(record["unit"], KINDS):
-            case Compare(course, rate):
-                setting = (course, rate, record["m"])
-            case Crowd():
-                setting = (CROWD, CONSTANT, record["m"])
-            case _:
-                continue
+    for names, record in units:
+        setting = (*names, record["m"])
         group = by_setting.setdefault(setting, Group(*setting, {}, {}))
         for race, hit in zip(record["races"], times_to_target(record, budget_s(group.course), window), strict=True):
             group.races.setdefault(hit.name, []).append(race)
             group.times_to_target.setdefault(hit.name, []).append(hit)
     return list(by_setting.values())
-
-
-def rows(design: Design, records: Sequence[Record], *, false_alarm: float) -> list[Comparison]:
-    """Return ratios first, then accuracies and seconds, then the convex runs under their theorems.
-
-    Parameters
-    ----------
-    false_alarm : float
-        Chance that the rows of the theorems accuse a true claim.
-    """
-    all_groups = groups(records, design.budget_s, design.window)
-    proofs = [r for _, r in of_kind(records, Prove)]
-    return [
-        *(row for group in all_groups for row in ratio_rows(group)),
-        *(row for group in all_groups for row in end_rows(group)),
-        *(row for group in all_groups for row in _seconds_rows(group, design.course(group.course).step)),
-        *(_theorem_rows(design, proofs, false_alarm) if proofs else ()),
-    ]
 
 
 # -- what is reported --------------------------------------------------------------------------------------------
@@ -486,7 +430,9 @@ def figures(found: Sequence[Group], setting: Setting) -> list[Figure]:
             f"median of {setting.runs}, bars: exact order-statistic intervals. Shaded: the best fixed tau's interval. "
             f"Dashed: the goal of {GOAL:g} for AdaComm. {setting.where}"
         )
-        drawn.append(Figure(_bound(_draw_ratios, trained, styles), caption))
+        best = [group.speedup(group.best_fixed).value for group in trained]
+        finding = f"At one rate the best fixed tau is {min(best):.1f} to {max(best):.1f} times faster than tau = 1"
+        drawn.append(Figure(_bound(_draw_ratios, trained, styles), caption, finding=finding))
     if crowd:
         caption = (
             "Measured: the same against the number of workers, small network, constant learning rate, longer steps, "
@@ -568,7 +514,7 @@ def _draw_ratios(found: Sequence[Group], styles: Styles) -> Any:
         for i, (name, ratio) in enumerate(zip(names, ratios, strict=True)):
             bars = [[ratio.value - ratio.interval[0]], [ratio.interval[1] - ratio.value]]
             ax.errorbar(i, ratio.value, yerr=bars, fmt=MARKS[i % len(MARKS)], color=styles[name]["color"], capsize=4)
-        ax.set_xticks(range(len(names)), names, rotation=45, ha="right", fontsize=8)
+        ax.set_xticks(range(len(names)), names, rotation=45, ha="right")
         ax.set(
             title=group.title.replace(", ", "\n", 1),
             ylim=(0, 1.1 * max(GOAL, *(ratio.interval[1] for ratio in ratios))),
@@ -626,14 +572,14 @@ class AdaCommStudy(Design, Study):
     processes = 8
     measures_seconds = True
 
-    def units(self) -> Sequence[str]:
-        """Return tune:COURSE:SEED; then for every seed race:COURSE:RATE:SEED, crowd:M:SEED and proof:SEED."""
+    def plan(self) -> Iterator[tuple[str | int, ...]]:
+        """Yield the tuning; then for every seed the races, the crowds and the proof."""
         names = [name for name, _ in self.courses]
-        units: list[Unit] = [Tune(name, seed) for name in names for seed in self.tuning]
+        yield from (("tune", name, seed) for name in names for seed in self.tuning)
         for seed in self.seeds:
-            units += [Compare(name, rate, seed) for name in names for rate in (CONSTANT, DECAYED)]
-            units += [*(Crowd(m, seed) for m in self.crowds), Prove(seed)]
-        return list(map(str, units))
+            yield from (("race", name, rate, seed) for name in names for rate in (CONSTANT, DECAYED))
+            yield from ((CROWD, m, seed) for m in self.crowds)
+            yield "proof", seed
 
     # -- tuning ------------------------------------------------------------------------------------------
     def with_records(self, records: Sequence[Record], folder: Path) -> AdaCommStudy:
@@ -647,49 +593,45 @@ class AdaCommStudy(Design, Study):
 
     def _choice(self, name: str, course: Course, records: Sequence[Record]) -> tuple[int, float]:
         """Return the candidate of the smallest median time to the target; the first one before anything is tuned."""
-        tuned = [r for unit, r in of_kind(records, Tune) if unit.course == name]
+        tuned = [r for _, r in self.table(records, "tune", course=name)]
         times = [[hit.seconds for hit in times_to_target(r, course.budget_s, self.window)[1:]] for r in tuned]
         medians = [median_of(column).value for column in zip(*times, strict=True)] if tuned else [0.0]
         return self.candidates[medians.index(min(medians))]
 
     # -- one unit ----------------------------------------------------------------------------------------
-    def measure(self, unit: str) -> Record:
+    def _measured(self, races: dict[str, TrainingRun], course: Course, m: int) -> Record:
         """Return all schedules of a unit, one after the other on one network."""
-        m = self.m
-        match read_unit(unit, KINDS):
-            case Tune(name, seed):
-                course = self.course(name)
-                races = self._tune(course, seed)
-            case Compare(name, rate, seed):
-                course, races = self.course(name), self._race(name, rate, seed)
-            case Crowd(m, seed):
-                course, races = self.crowded, self._crowd(seed)
-            case Prove(seed):
-                course, races = self.courses[0][1], self._proof(seed)
         measured = run_training(list(races.values()), m=m, shape=course.shape)
         return {"m": m, "races": [{"name": name, **record} for name, record in zip(races, measured, strict=True)]}
 
-    def _tune(self, course: Course, seed: int) -> dict[str, TrainingRun]:
-        """Return the synchronous run, and half as long each candidate: whatever is slower than that is not chosen."""
-        races = {"tau = 1": self._on(course, Fixed(SYNCHRONOUS), seed)}
-        for tau_0, share in self.candidates:
-            race = self._on(course, AdaComm(tau_0, share * course.budget_s, gamma=GAMMA), seed)
-            races[f"tau_0 = {tau_0}, T_0 = {share:g} T"] = replace(race, budget_s=course.budget_s / 2)
-        return races
+    def measure_tune(self, course: str, seed: int) -> Record:
+        """Run every candidate of AdaComm against the synchronous run.
 
-    def _race(self, name: str, rate: str, seed: int) -> dict[str, TrainingRun]:
-        course, rules = self.course(name), self.rules(name, self.course(name).budget_s)
+        Each candidate runs half as long: whatever is slower than that is not chosen.
+        """
+        on = self.course(course)
+        races = {"tau = 1": self._on(on, Fixed(SYNCHRONOUS), seed)}
+        for tau_0, share in self.candidates:
+            race = self._on(on, AdaComm(tau_0, share * on.budget_s, gamma=GAMMA), seed)
+            races[f"tau_0 = {tau_0}, T_0 = {share:g} T"] = replace(race, budget_s=on.budget_s / 2)
+        return self._measured(races, on, self.m)
+
+    def measure_race(self, course: str, rate: str, seed: int) -> Record:
+        """Run every schedule at one course of the learning rate."""
+        on = self.course(course)
+        rules = self.rules(course, on.budget_s)
         kept = ("basic", "gamma") if rate == CONSTANT else ("published", "derived")
         schedules = {**_fixed(self.taus), **{rule: rules[rule] for rule in kept}}
-        return {
-            schedule: replace(self._on(course, rule, seed), decay=course.decay if rate == DECAYED else ())
-            for schedule, rule in schedules.items()
-        }
+        decay = on.decay if rate == DECAYED else ()
+        races = {schedule: replace(self._on(on, rule, seed), decay=decay) for schedule, rule in schedules.items()}
+        return self._measured(races, on, self.m)
 
-    def _crowd(self, seed: int) -> dict[str, TrainingRun]:
+    def measure_crowd(self, m: int, seed: int) -> Record:
+        """Run a few schedules with m workers."""
         rules = self.rules(self.courses[0][0], self.crowded.budget_s)
         schedules = {**_fixed(self.crowd_taus), "gamma": rules["gamma"]}
-        return {name: self._on(self.crowded, schedule, seed) for name, schedule in schedules.items()}
+        races = {name: self._on(self.crowded, schedule, seed) for name, schedule in schedules.items()}
+        return self._measured(races, self.crowded, m)
 
     def rules(self, name: str, budget_s: float) -> dict[str, Schedule]:
         """Return AdaComm as tuned on a course.
@@ -723,23 +665,38 @@ class AdaCommStudy(Design, Study):
     def _on(self, course: Course, schedule: Schedule, seed: int) -> TrainingRun:
         return TrainingRun(course.workload, schedule, course.step, seed, budget_s=course.budget_s, points=self.points)
 
-    def _proof(self, seed: int) -> dict[str, TrainingRun]:
+    def measure_proof(self, seed: int) -> Record:
+        """Run the convex ones."""
         proof, course = self.proof, self.courses[0][1]
         rule = AdaComm(proof.tau_0, proof.interval_s)
         capped = replace(rule, L=proof.workload.constants().L)
-        return {
+        races = {
             name: TrainingRun(proof.workload, schedule, course.step, seed, steps=proof.steps, trace=True, points=1)
             for name, schedule in {**_fixed(self.taus), "capped": capped, "basic": rule}.items()
         }
+        return self._measured(races, course, self.m)
 
     # -- what follows ------------------------------------------------------------------------------------
     def judge(self, records: Sequence[Record]) -> list[Comparison]:
         """Judge theorems on the convex runs; seconds against the model, deciding nothing; ratios beside the goal."""
-        return rows(self, records, false_alarm=self.false_alarm)
+        all_groups, proofs = self.groups(records), [r for _, r in self.table(records, "proof")]
+        return [
+            *(row for group in all_groups for row in ratio_rows(group)),
+            *(row for group in all_groups for row in end_rows(group)),
+            *(row for group in all_groups for row in _seconds_rows(group, self.course(group.course).step)),
+            *(_theorem_rows(self, proofs, self.false_alarm) if proofs else ()),
+        ]
+
+    def groups(self, records: Sequence[Record]) -> list[Group]:
+        """Return the reported runs, in order."""
+        names = {"race": lambda axes: (axes.course, axes.rate), CROWD: lambda axes: (CROWD, CONSTANT)}
+        units = [(*self.read(record["unit"]), record) for record in records]
+        reported = [(names[kind](axes), record) for kind, axes, record in units if kind in names]
+        return groups(reported, self.budget_s, self.window)
 
     def figures(self, records: Sequence[Record]) -> list[Figure]:
         """Return loss and accuracy against the clock, tau, speed-ups, and speed-up against m."""
-        all_groups = groups(records, self.budget_s, self.window)
+        all_groups = self.groups(records)
         if not all_groups:
             return []
         how = next(iter(all_groups[0].races.values()))[0]

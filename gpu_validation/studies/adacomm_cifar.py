@@ -14,7 +14,7 @@ import itertools
 import os
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -35,10 +35,9 @@ from ..verdicts.verdict import Comparison
 from ..workloads import Cifar, ResNet20, ResNet50, SyntheticImages, Vgg16
 from ..workloads.data import Source
 from ..workloads.network import Network
-from .adacomm import CONSTANT, DECAYED, Compare, Setting, end_rows, figures, groups, ratio_rows
+from .adacomm import CONSTANT, DECAYED, Setting, end_rows, figures, groups, ratio_rows
 from .required import Required
 from .study import Figure, Study
-from .unit import Unit, of_kind, read_unit
 
 ARCHIVE = "CIFAR_ARCHIVE"  # the environment variable
 STEP = ShiftedExponential(0.8, 0.2)  # law of a local step, of mean 1
@@ -69,20 +68,6 @@ class Track:
     decay: tuple[tuple[int, float], ...]
     interval: float
     pieces: int
-
-
-@dataclass(frozen=True)
-class Piece(Unit, kind="run"):
-    """One piece of a run."""
-
-    network: str
-    rate: str
-    seed: int
-    schedule: str
-    piece: int
-
-
-KINDS = (Piece,)
 
 
 def source(samples: int, held_out: int) -> Source:
@@ -136,16 +121,11 @@ class AdaCommCifar(Study):
     minutes = 15
     measures_seconds = True
 
-    def units(self) -> Sequence[str]:
-        """Return run:NETWORK:RATE:SEED:SCHEDULE:PIECE."""
-        return [
-            str(Piece(name, rate, seed, schedule, piece))
-            for seed in self.seeds
-            for name, track in self.tracks
-            for rate in self.rates
-            for schedule in self.schedules(track, rate)
-            for piece in range(track.pieces)
-        ]
+    def plan(self) -> Iterator[tuple[str | int, ...]]:
+        """Yield the pieces of every run."""
+        for seed, (name, track), rate in itertools.product(self.seeds, self.tracks, self.rates):
+            for schedule in self.schedules(track, rate):
+                yield from (("run", name, rate, seed, schedule, piece) for piece in range(track.pieces))
 
     def schedules(self, track: Track, rate: str) -> dict[str, Schedule]:
         """Return fixed tau, the synchronous one first, and the paper's rule for the learning rate."""
@@ -158,7 +138,7 @@ class AdaCommCifar(Study):
         """Return the study with the folder where the checkpoints lie."""
         return replace(self, folder=folder)
 
-    def measure(self, unit: str) -> Record:
+    def measure_run(self, network: str, rate: str, seed: int, schedule: str, piece: int) -> Record:
         """Return one piece of a run, from the checkpoint of the piece before.
 
         Raises
@@ -166,33 +146,32 @@ class AdaCommCifar(Study):
         RunFailed
             If that is missing.
         """
-        part = read_unit(unit, KINDS)
-        track = dict(self.tracks)[part.network]
-        run = _Run(self, track, self.schedules(track, part.rate)[part.schedule], part.seed, part.rate)
-        name = f"{part.network}-{part.rate}-{part.seed}-{part.schedule.replace(' ', '')}"
-        folder, before = (self.folder or Path()) / "checkpoints" / name, f"{part.piece - 1}.pt"
-        if part.piece:
+        track = dict(self.tracks)[network]
+        run = _Run(self, track, self.schedules(track, rate)[schedule], seed, rate)
+        name = f"{network}-{rate}-{seed}-{schedule.replace(' ', '')}"
+        folder, before = (self.folder or Path()) / "checkpoints" / name, f"{piece - 1}.pt"
+        if piece:
             run.load(folder / before)
-        record = run.until(track.budget * (part.piece + 1) / track.pieces, first=not part.piece)
-        run.save(folder / f"{part.piece}.pt", keep={before})
+        record = run.until(track.budget * (piece + 1) / track.pieces, first=not piece)
+        run.save(folder / f"{piece}.pt", keep={before})
         return record
 
     def budget_s(self, name: str) -> float:
         """Return the length of a run of a network, in units of Y."""
         return dict(self.tracks)[name].budget
 
-    def whole(self, records: Sequence[Record]) -> list[Record]:
-        """Return records like those of real races, of the networks, rates and seeds that are complete."""
-        by_unit = dict(of_kind(records, Piece))
+    def whole(self, records: Sequence[Record]) -> list[tuple[tuple[str, str], Record]]:
+        """Return the networks and rates, and records like those of real races, of what is complete."""
+        by_unit = dict(self.table(records, "run"))
         whole_runs = []
         for seed, (name, track), rate in itertools.product(self.seeds, self.tracks, self.rates):
             races = []
             for schedule in self.schedules(track, rate):
-                units = [Piece(name, rate, seed, schedule, piece) for piece in range(track.pieces)]
+                units = [(name, rate, seed, schedule, piece) for piece in range(track.pieces)]
                 if all(unit in by_unit for unit in units):
                     races.append({"name": schedule, **_joined([by_unit[unit] for unit in units])})
             if len(races) == len(self.schedules(track, rate)):
-                whole_runs.append({"unit": str(Compare(name, rate, seed)), "m": self.m, "races": races})
+                whole_runs.append(((name, rate), {"m": self.m, "races": races}))
         return whole_runs
 
     def required(self, records: Sequence[Record]) -> Counter[Required]:
@@ -204,7 +183,7 @@ class AdaCommCifar(Study):
         all_groups = groups(self.whole(records), self.budget_s, self.window)
         rows = [row for group in all_groups for row in (*ratio_rows(group), *end_rows(group))]
         for name, _ in self.tracks:
-            pieces = [r for unit, r in of_kind(records, Piece) if unit.network == name]
+            pieces = [r for _, r in self.table(records, "run", network=name)]
             if pieces:
                 about = {"operator": "", "workload": f"{name} on {pieces[0]['device']}", "unit": "s"}
                 reason = "recorded to turn units of Y into seconds of this device"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -33,7 +34,6 @@ from ..verdicts.intervals import student_interval
 from ..verdicts.verdict import Comparison, tight_verdict, upper_verdict
 from ..workloads import SmallNetwork
 from .study import Figure, Study
-from .unit import Unit, of_kind, read_unit
 
 # -- exchanges -------------------------------------------------------------------------------------------------------
 
@@ -58,32 +58,6 @@ TRAINED: dict[str, Method] = {
     "sign": (ErrorFeedback(ScaledSign()), None),
     FORGETFUL: (ErrorFeedback(ScaledSign()), ScaledSign()),
 }
-
-
-@dataclass(frozen=True)
-class Networked(Unit, kind="network"):
-    """All methods between m real processes on the shaped network."""
-
-    m: int
-
-
-@dataclass(frozen=True)
-class Simulated(Unit, kind="simulated"):
-    """One codec between m workers of one process."""
-
-    codec: str
-    m: int
-
-
-@dataclass(frozen=True)
-class Train(Unit, kind="train"):
-    """The digits with real processes."""
-
-    method: str
-    seed: int
-
-
-KINDS: tuple[type[Networked | Simulated | Train], ...] = (Networked, Simulated, Train)
 
 
 def vectors(seed: int, step: int, m: int, d: int) -> list[torch.Tensor]:
@@ -155,43 +129,12 @@ def is_tight(operator: Operator | Feedback, d: int) -> bool:
     return isinstance(claim, Unbiased) and claim.tight
 
 
-def exchanges(records: Sequence[Record]) -> list[tuple[int, Record]]:
-    """Return the number of workers, and the record of one codec by one exchange, of all units that have them.
-
-    Parameters
-    ----------
-    records : sequence of Record
-        The records at hand.
-    """
-    networked = [(unit.m, record) for unit, record in of_kind(records, Networked)]
-    simulated = [(unit.m, record) for unit, record in of_kind(records, Simulated)]
-    return [(m, method) for m, record in [*networked, *simulated] for method in record["methods"]]
-
-
 # -- rows ------------------------------------------------------------------------------------------------------------
 
 NEAR, AWAY, SHARE = 0.005, 0.05, 1 / 8  # of the exact loss, of the exact loss, of the dense bytes
 ROUNDING = 1e-12  # NMSE of the exact mean in binary32
 MARGIN = 0.05  # of an equality
 JUDGED = ("tcdq", "sign")
-
-
-def rows(records: Sequence[Record], *, d: int, level: float) -> list[Comparison]:
-    """Return the comparisons that the records permit.
-
-    Parameters
-    ----------
-    records : sequence of Record
-        The records at hand.
-    d : int
-        Number of coordinates.
-    level : float
-        Chance that the whole run accuses a true claim.
-    """
-    exchanged = exchanges(records)
-    share = level / max(1, len(exchanged))
-    judged = [row for m, method in exchanged for row in _exchange_rows(method, m, d, share)]
-    return [*judged, *_training_rows(of_kind(records, Train))]
 
 
 def _exchange_rows(record: Record, m: int, d: int, level: float) -> Iterator[Comparison]:
@@ -240,7 +183,7 @@ def _against_law(
     )
 
 
-def _training_rows(trained: Sequence[tuple[Train, Record]]) -> Iterator[Comparison]:
+def _training_rows(trained: Sequence[tuple[Any, Record]]) -> Iterator[Comparison]:
     """Return every method's worst seed against the exact run of that seed."""
     exact = {unit.seed: record["loss"] for unit, record in trained if unit.method == EXACT}
     methods = dict.fromkeys(unit.method for unit, _ in trained if unit.method != EXACT)
@@ -267,29 +210,6 @@ def _training_rows(trained: Sequence[tuple[Train, Record]]) -> Iterator[Comparis
 # -- drawings --------------------------------------------------------------------------------------------------------
 
 DASHES = {"gather": "--", "two_shot": "-"}
-
-
-def figures(records: Sequence[Record], *, d: int) -> list[Figure]:
-    """Return exchanges, gathered and in two shots, and what they leave of the loss.
-
-    Parameters
-    ----------
-    records : sequence of Record
-        The records at hand.
-    d : int
-        Number of coordinates.
-    """
-    exchanged = exchanges(records)
-    exchanges_words = (
-        f"Measured, independent Gaussian vectors of d = {d:,} coordinates; above gathered, below in two shots, the "
-        "exact sum in both. Error of the mean over its energy, and bits that a rank sends, in real processes "
-        "up to m = 8, then in simulated workers, whose feedback has no memory yet and whose bits are without headers; "
-        "median seconds of an averaging on the shaped network, where m ranks share this machine's cores."
-    )
-    losses_words = "Measured: final loss of the digits over that of exact gradients, one mark a seed."
-    drawn = [Figure(lambda: _draw(exchanged, d), exchanges_words)] if exchanged else []
-    trained = of_kind(records, Train)
-    return [*drawn, Figure(lambda: _draw_losses(trained), losses_words)] if trained else drawn
 
 
 def wire_bits(record: Record, m: int, d: int) -> float:
@@ -336,7 +256,7 @@ def _draw(exchanged: Sequence[tuple[int, Record]], d: int) -> Any:
     return figure
 
 
-def _draw_losses(trained: Sequence[tuple[Train, Record]]) -> Any:
+def _draw_losses(trained: Sequence[tuple[Any, Record]]) -> Any:
     figure, axes = canvas(1, 1, height=3.6)
     ax = axes[0, 0]
     exact = {unit.seed: record["loss"] for unit, record in trained if unit.method == EXACT}
@@ -345,7 +265,7 @@ def _draw_losses(trained: Sequence[tuple[Train, Record]]) -> Any:
         ratios = [r["loss"] / exact[u.seed] for u, r in trained if u.method == method and u.seed in exact]
         ax.plot([i] * len(ratios), ratios, "o", color=PALETTE[i % len(PALETTE)], markersize=4)
     ax.axhline(1.0, linestyle=LINES[1], color="grey", linewidth=1)
-    ax.set_xticks(range(len(methods)), methods, rotation=30, fontsize=8, ha="right")
+    ax.set_xticks(range(len(methods)), methods, rotation=30, ha="right")
     ax.set(ylabel="final loss over the exact one")
     ax.grid(alpha=0.3)
     return figure
@@ -387,27 +307,15 @@ class AllReduceStudy(Study):
     processes = 8
     measures_seconds = True
 
-    def units(self) -> Sequence[str]:
-        """Return network:M, train:METHOD:SEED, simulated:CODEC:M."""
-        return [
-            *(str(Networked(m)) for m in self.sizes),
-            *(str(Train(method, seed)) for seed in self.seeds for method in TRAINED),
-            *(str(Simulated(codec, m)) for m in self.crowds for codec in CODECS),
-        ]
-
-    def measure(self, unit: str) -> Record:
-        """Exchange between real processes, train them, or exchange between simulated workers."""
-        match read_unit(unit, KINDS):
-            case Networked(m):
-                return self._networked(m)
-            case Train(method, seed):
-                return self._trained(method, seed)
-            case Simulated(codec, m):
-                return {"m": m, "methods": [self._simulated(codec, exchange, m) for exchange in EXCHANGES]}
+    def plan(self) -> Iterator[tuple[str | int, ...]]:
+        """Yield the numbers of real processes, the trainings, and the codecs between simulated workers."""
+        yield from (("network", m) for m in self.sizes)
+        yield from (("train", method, seed) for seed in self.seeds for method in TRAINED)
+        yield from (("simulated", codec, m) for m in self.crowds for codec in CODECS)
 
     # -- real processes ----------------------------------------------------------------------------------
-    def _networked(self, m: int) -> Record:
-        """Return all methods' records; they take turns, round by round."""
+    def measure_network(self, m: int) -> Record:
+        """Exchange by all methods, in turns, between m real processes on the shaped network."""
         for operator in CODECS.values():  # compile before the processes fork
             mean_of_ranks([torch.ones(64)], operator, key=Key(0))
 
@@ -450,7 +358,7 @@ class AllReduceStudy(Study):
         )
 
     # -- training ----------------------------------------------------------------------------------------
-    def _trained(self, method: str, seed: int) -> Record:
+    def measure_train(self, method: str, seed: int) -> Record:
         """Return final loss and accuracy, and the bits that a rank has sent a coordinate and step, headers included."""
         operator, second = TRAINED[method]
         run = TrainingRun(
@@ -478,6 +386,10 @@ class AllReduceStudy(Study):
         }
 
     # -- simulated workers -------------------------------------------------------------------------------
+    def measure_simulated(self, codec: str, m: int) -> Record:
+        """Exchange by one codec between m workers of one process."""
+        return {"m": m, "methods": [self._simulated(codec, exchange, m) for exchange in EXCHANGES]}
+
     def _simulated(self, codec: str, exchange: str, m: int) -> Record:
         operator, bits = CODECS[codec], []
         record: Record = {"codec": codec, "exchange": exchange, "nmse": [], "over_law": []}
@@ -492,11 +404,33 @@ class AllReduceStudy(Study):
     # -- verdicts ----------------------------------------------------------------------------------------
     def judge(self, records: Sequence[Record]) -> list[Comparison]:
         """Return bytes exactly, errors against their laws, and losses against exact gradients."""
-        return rows(records, d=self.d, level=self.false_alarm)
+        exchanged = self._exchanges(records)
+        share = self.false_alarm / max(1, len(exchanged))
+        judged = [row for m, method in exchanged for row in _exchange_rows(method, m, self.d, share)]
+        return [*judged, *_training_rows(self.table(records, "train"))]
+
+    def _exchanges(self, records: Sequence[Record]) -> list[tuple[int, Record]]:
+        """Return the number of workers, and the record of one codec by one exchange, of all units that have them."""
+        units = [*self.table(records, "network"), *self.table(records, "simulated")]
+        return [(unit.m, method) for unit, record in units for method in record["methods"]]
 
     def figures(self, records: Sequence[Record]) -> list[Figure]:
         """Return error, wire and seconds against the number of workers, and losses."""
-        return figures(records, d=self.d)
+        exchanged, trained = self._exchanges(records), self.table(records, "train")
+        exchanges_words = (
+            f"Measured, independent Gaussian vectors of d = {self.d:,} coordinates; above gathered, below in two "
+            "shots, the exact sum in both. Error of the mean over its energy, and bits that a rank sends, in real "
+            "processes up to m = 8, then in simulated workers, whose feedback has no memory yet and whose bits are "
+            "without headers; median seconds of an averaging on the shaped network, where m ranks share this "
+            "machine's cores."
+        )
+        losses_words = "Measured: final loss of the digits over that of exact gradients, one mark a seed."
+        sent = {(m, r["codec"], r["exchange"]): wire_bits(r, m, self.d) for m, r in exchanged}
+        m = max((m for m, codec, _ in sent if codec == DENSE), default=0)
+        fewer = sent[m, DENSE, "gather"] / sent[m, "tcdq", "two_shot"] if m else math.nan
+        found = f"Between {m} processes two shots of TCDQ send {fewer:.0f} times fewer bits than float32"
+        drawn = [Figure(lambda: _draw(exchanged, self.d), exchanges_words, finding=found)] if exchanged else []
+        return [*drawn, Figure(lambda: _draw_losses(trained), losses_words)] if trained else drawn
 
 
 def _timed(averaging: PeriodicAveraging, x: Sequence[torch.Tensor]) -> tuple[float, torch.Tensor]:

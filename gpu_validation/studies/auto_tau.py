@@ -11,8 +11,10 @@ of the smallest D/Y, for it does not depend on the clock.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import cycle
@@ -37,7 +39,6 @@ from ..verdicts.verdict import Comparison, Verdict
 from ..workloads import Kink, LeNet, LogisticRegression, Quadratic, SmallNetwork, Workload
 from ..workloads.data import Dirichlet
 from .study import Figure, Study
-from .unit import Unit, read_unit
 
 # -- problems --------------------------------------------------------------------------------------------------------
 
@@ -108,28 +109,6 @@ COURSES = (
     Course(4.0, 4e-3, 6.5e-3, 1300, (1, 4, 12, 36, 108)),
     Course(20.0, 3e-3, 28e-3, 2200, (1, 5, 20, 60, 180)),
 )
-
-
-@dataclass(frozen=True)
-class Races(Unit):
-    """What is trained on one problem, course (by its number) and seed."""
-
-    problem: str
-    course: int
-    seed: int
-
-
-@dataclass(frozen=True)
-class FixedTaus(Races, kind="fixed"):
-    """The fixed taus."""
-
-
-@dataclass(frozen=True)
-class Rules(Races, kind="rules"):
-    """The rules."""
-
-
-KINDS: tuple[type[FixedTaus | Rules], ...] = (FixedTaus, Rules)
 
 
 @lru_cache(maxsize=64)
@@ -246,30 +225,17 @@ class Cell:
         return median_s / theirs
 
 
-def runs(records: Sequence[Record]) -> list[Run]:
-    """Return the runs both of whose units are recorded."""
-    by_key: dict[tuple[str, int, int], Run] = {}
-    kinds: dict[tuple[str, int, int], int] = {}
-    for record in records:
-        unit = read_unit(record["unit"], KINDS)
-        key = (unit.problem, unit.course, unit.seed)
-        run = by_key.setdefault(key, Run(*key))
-        run.races.update({race["name"]: race for race in record["races"]})
-        kinds[key] = kinds.get(key, 0) + 1
-    return [run for key, run in by_key.items() if kinds[key] == 2]
-
-
-def cells(design: Design, records: Sequence[Record]) -> list[Cell]:
+def cells(study: AutoTau, records: Sequence[Record]) -> list[Cell]:
     """Return all that the records allow, in which the best fixed tau reaches the target."""
     by_place: dict[tuple[str, int], list[Run]] = {}
-    for run in runs(records):
+    for run in study.runs(records):
         by_place.setdefault((run.problem, run.course), []).append(run)
     all_cells = []
     for (problem, course), placed in by_place.items():
         references = {run.seed: run for run in by_place.get((problem, 0), [])}
         usable = [run for run in placed if run.seed in references]
-        for target in design.targets if usable else ():
-            cell = _cell(design, problem, course, target, [(run, references[run.seed]) for run in usable])
+        for target in study.targets if usable else ():
+            cell = _cell(study, problem, course, target, [(run, references[run.seed]) for run in usable])
             if math.isfinite(median(cell.times[cell.best_fixed])):
                 all_cells.append(cell)
     return all_cells
@@ -316,16 +282,16 @@ def _adacomm(design: Design, times: dict[str, list[float]], budget_s: float) -> 
 
 
 # -- rows ----------------------------------------------------------------------------------------------------
-def rows(design: Design, records: Sequence[Record]) -> list[Comparison]:
+def rows(study: AutoTau, records: Sequence[Record]) -> list[Comparison]:
     """Return each half's regrets, the rule against AdaComm and against tau = 1, losses; then costs and
     diagnostics.
     """
-    all_cells, everything = cells(design, records), runs(records)
+    all_cells, everything = cells(study, records), study.runs(records)
     rows: list[Comparison] = []
     for half in dict.fromkeys(cell.half for cell in all_cells):
         half_cells = [cell for cell in all_cells if cell.half == half]
-        rows += [*_regret_rows(half, half_cells), *_ratio_rows(design, half, half_cells)]
-    return [*rows, *_loss_rows(design, everything), *_cost_rows(everything), *_diagnostic_rows(everything)]
+        rows += [*_regret_rows(half, half_cells), *_ratio_rows(study, half, half_cells)]
+    return [*rows, *_loss_rows(study, everything), *_cost_rows(everything), *_diagnostic_rows(everything)]
 
 
 def _regret_rows(half: str, mine: Sequence[Cell]) -> Iterable[Comparison]:
@@ -439,15 +405,15 @@ def _fenced_ratio(run: Run) -> float:
 LARGEST_SHOWN = 20.0  # of the regrets; larger and infinite ones are drawn there
 
 
-def figures(design: Design, records: Sequence[Record]) -> list[Figure]:
+def figures(study: AutoTau, records: Sequence[Record]) -> list[Figure]:
     """Return the figures for which there are records."""
-    all_cells, everything = cells(design, records), runs(records)
+    all_cells, everything = cells(study, records), study.runs(records)
     if not all_cells:
         return []
     how = everything[0].races["auto"]
     wires = how["method"].rsplit("; ", 1)[0]  # the last part is the first network's delay
-    delays = ", ".join(f"{1e3 * course.delay_s:g}" for course in design.courses)
-    seeds = f"median of seeds {', '.join(map(str, design.seeds))}"
+    delays = ", ".join(f"{1e3 * course.delay_s:g}" for course in study.courses)
+    seeds = f"median of seeds {', '.join(map(str, study.seeds))}"
     regrets = (
         f"Measured: time to the target over that of the best fixed tau in hindsight, {seeds}; one mark a problem, "
         f"ratio D/Y and target, bar: their median. Regrets above {LARGEST_SHOWN:g}, or of runs that did not arrive, "
@@ -455,9 +421,11 @@ def figures(design: Design, records: Sequence[Record]) -> list[Figure]:
         f"one-way delays of the three networks: {delays} ms, longer in proportion where steps are."
     )
     taus = "Measured: tau of the rule over time, one line a problem, the first seed. Dotted: the fixed taus."
+    middle = median(cell.regret(AUTO) for cell in all_cells)
+    finding = f"The rule takes {middle:.2f} times the time of the best fixed tau in the median"
     return [
-        Figure(lambda: _draw_regrets(all_cells), regrets),
-        Figure(lambda: _draw_taus(design, everything), taus),
+        Figure(lambda: _draw_regrets(all_cells), regrets, finding=finding),
+        Figure(lambda: _draw_taus(study, everything), taus),
     ]
 
 
@@ -480,7 +448,7 @@ def _draw_regrets(found: Sequence[Cell]) -> Any:
             ax.plot([x - 0.35, x + 0.35], [np.median(values)] * 2, color="black", linewidth=1.5)
         ax.axhline(REGRET_GOAL, color="black", linestyle="--", linewidth=0.8)
         ax.set(title=f"{half} half", yscale="log", ylabel="regret")
-        ax.set_xticks(range(len(SHOWN_METHODS)), [name.replace(", ", ",\n") for name in SHOWN_METHODS], fontsize=6)
+        ax.set_xticks(range(len(SHOWN_METHODS)), [name.replace(", ", ",\n") for name in SHOWN_METHODS], rotation=60)
         plain_ticks(ax.yaxis)
         ax.grid(alpha=0.3, axis="y")
     legend_below(figure, *axes.flat)
@@ -526,24 +494,25 @@ class AutoTau(Design, Study):
     processes = WORKERS
     measures_seconds = True
 
-    def units(self) -> Sequence[str]:
-        """Return KIND:PROBLEM:COURSE:SEED, the fixed taus and then the rules of every run; the design half first."""
+    def plan(self) -> Iterator[tuple[str | int, ...]]:
+        """Yield the fixed taus and then the rules of every run; the design half first."""
         halves = [[name for name in self.problems if PROBLEMS[name].half == half] for half in (DESIGN, HELD_OUT)]
-        return [
-            str(kind(name, i, seed))
-            for names in halves
-            for seed in self.seeds
-            for name in names
-            for i in range(len(self.courses))
-            for kind in (FixedTaus, Rules)
-        ]
+        for names, seed in itertools.product(halves, self.seeds):
+            for name, course in itertools.product(names, range(len(self.courses))):
+                yield from ((kind, name, course, seed) for kind in ("fixed", "rules"))
 
-    def measure(self, unit: str) -> Record:
+    def measure_fixed(self, problem: str, course: int, seed: int) -> Record:
+        """Train with the fixed taus."""
+        return self._measure(PROBLEMS[problem], self.courses[course], seed, self.fixed)
+
+    def measure_rules(self, problem: str, course: int, seed: int) -> Record:
+        """Train with the rules."""
+        return self._measure(PROBLEMS[problem], self.courses[course], seed, self.rules)
+
+    def _measure(self, problem: Problem, course: Course, seed: int, rules: Callable[[Problem, Course], Any]) -> Record:
         """Return all races of a unit, one after the other on one network."""
-        parts = read_unit(unit, KINDS)
-        course, problem = self.courses[parts.course], PROBLEMS[parts.problem]
-        schedules = self.fixed(problem, course) if isinstance(parts, FixedTaus) else self.rules(problem, course)
-        races = [self._race(problem, course, schedule, parts.seed) for schedule in schedules.values()]
+        schedules = rules(problem, course)
+        races = [self._race(problem, course, schedule, seed) for schedule in schedules.values()]
         measured = run_training(races, m=WORKERS, shape=Shape(delay_s=course.delay_s * problem.step_factor, mtu=9000))
         kept = [{key: value for key, value in record.items() if key not in UNUSED} for record in measured]
         return {"races": [{"name": method, **record} for method, record in zip(schedules, kept, strict=True)]}
@@ -575,6 +544,16 @@ class AutoTau(Design, Study):
             points=self.points,
             fenced=2,
         )
+
+    def runs(self, records: Sequence[Record]) -> list[Run]:
+        """Return the runs both of whose units are recorded."""
+        by_key: dict[tuple[str, int, int], Run] = {}
+        units = [(self.read(record["unit"])[1], record) for record in records]
+        n_units = Counter(key for key, _ in units)
+        for key, record in units:
+            run = by_key.setdefault(key, Run(*key))
+            run.races.update({race["name"]: race for race in record["races"]})
+        return [run for key, run in by_key.items() if n_units[key] == 2]
 
     def judge(self, records: Sequence[Record]) -> list[Comparison]:
         """Return regrets and ratios beside their goals; no theorem covers them, so that none decides."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, islice
@@ -25,7 +25,6 @@ from ..workloads import LogisticRegression
 from ..workloads.digits import DIGITS
 from .byzantine_attacks import Attack, Collude, Negate, RandomSigns, Rescale
 from .study import Figure, Study
-from .unit import Unit, of_kind, read_unit
 
 # -- votes -----------------------------------------------------------------------------------------------------------
 
@@ -151,47 +150,6 @@ RULES: dict[str, Aggregate] = {
 
 
 @dataclass(frozen=True)
-class Vote(Unit, kind="vote"):
-    """A majority vote under an attack."""
-
-    attack: str
-    faulty: int
-
-
-@dataclass(frozen=True)
-class Wide(Unit, kind="wide"):
-    """The same in the wide case."""
-
-    attack: str
-
-
-@dataclass(frozen=True)
-class Crowd(Unit, kind="crowd"):
-    """A vote of honest workers only."""
-
-    workers: int
-
-
-@dataclass(frozen=True)
-class Election(Unit, kind="election"):
-    """Election coding of n workers, b of them faulty."""
-
-    n: int
-    b: int
-
-
-@dataclass(frozen=True)
-class Train(Unit, kind="train"):
-    """Training by a rule under an attack, or "none"."""
-
-    rule: str
-    attack: str
-
-
-KINDS: tuple[type[Vote | Wide | Crowd | Election | Train], ...] = (Vote, Wide, Crowd, Election, Train)
-
-
-@dataclass(frozen=True)
 class Byzantine(Study):
     """n workers, some faulty.
 
@@ -215,35 +173,36 @@ class Byzantine(Study):
     description = "majority vote, median, trimmed mean and mean under four attacks; the exact chance of a wrong vote"
     minutes = 2
 
-    def units(self) -> Sequence[str]:
-        """Return vote:ATTACK:FAULTY, wide:ATTACK, crowd:WORKERS, election:N:B, train:RULE:ATTACK."""
-        return [
-            *(str(Vote(attack, f)) for attack in ATTACKS for f in self.faulty),
-            *(str(Wide(attack)) for attack in ("negate", "collude")),
-            *(str(Crowd(n)) for n in self.crowd),
-            *(str(Election(n, b)) for n, b in MINIMAL),
-            *(str(Train(rule, attack)) for rule in RULES for attack in ("none", *ATTACKS)),
-        ]
+    def plan(self) -> Iterator[tuple[str | int, ...]]:
+        """Yield votes under attack, wide ones, honest crowds, elections and trainings."""
+        yield from (("vote", attack, f) for attack in ATTACKS for f in self.faulty)
+        yield from (("wide", attack) for attack in ("negate", "collude"))
+        yield from (("crowd", n) for n in self.crowd)
+        yield from (("election", n, b) for n, b in MINIMAL)
+        yield from (("train", rule, attack) for rule in RULES for attack in ("none", *ATTACKS))
 
-    def measure(self, unit: str) -> Record:
-        """Count votes, hold elections or train."""
-        match read_unit(unit, KINDS):
-            case Vote(attack, faulty):
-                return votes(self.workers, faulty, self.snr, self.coordinates, ATTACKS[attack], self.seed)
-            case Wide(attack):
-                workers, faulty, snr = self.wide
-                return votes(workers, faulty, snr, self.coordinates // 10, ATTACKS[attack], self.seed)
-            case Crowd(workers):
-                return crowd(workers, self.snr, self.coordinates, self.seed)
-            case Election(n, b):
-                return election(n, b)
-            case Train(rule, attack):
-                return self._train(RULES[rule], ATTACKS.get(attack))
+    def measure_vote(self, attack: str, faulty: int) -> Record:
+        """Count wrong votes under an attack."""
+        return votes(self.workers, faulty, self.snr, self.coordinates, ATTACKS[attack], self.seed)
 
-    def _train(self, rule: Aggregate, attack: Attack | None) -> Record:
-        workers, faulty = self.workers, self.faulty[-2]
-        rate = tuned(rule, attack, workers, faulty, self.steps, self.tuning_seeds)
-        runs = [train(rule, attack, workers, faulty, self.steps, seed, rate) for seed in self.seeds]
+    def measure_wide(self, attack: str) -> Record:
+        """Count wrong votes in the wide case."""
+        workers, faulty, snr = self.wide
+        return votes(workers, faulty, snr, self.coordinates // 10, ATTACKS[attack], self.seed)
+
+    def measure_crowd(self, workers: int) -> Record:
+        """Count wrong votes of honest workers."""
+        return crowd(workers, self.snr, self.coordinates, self.seed)
+
+    def measure_election(self, n: int, b: int) -> Record:
+        """Hold elections of n workers, b of them faulty."""
+        return election(n, b)
+
+    def measure_train(self, rule: str, attack: str) -> Record:
+        """Train by a rule under an attack, or "none"."""
+        chosen, attacker, workers, faulty = RULES[rule], ATTACKS.get(attack), self.workers, self.faulty[-2]
+        rate = tuned(chosen, attacker, workers, faulty, self.steps, self.tuning_seeds)
+        runs = [train(chosen, attacker, workers, faulty, self.steps, seed, rate) for seed in self.seeds]
         return {
             "rate": rate,
             "tuning_seeds": list(self.tuning_seeds),
@@ -252,32 +211,78 @@ class Byzantine(Study):
             "curve": runs[0][2],
         }
 
-    def judge(self, records: Sequence[Record]) -> list[Comparison]:
-        """Return exact laws where there are any; published bounds only where their assumptions hold."""
-        level = self.false_alarm / (3 * len(self.units()))
-        rows: list[Comparison] = []
-        for record in records:
-            match read_unit(record["unit"], KINDS):
-                case Vote(attack=attack) | Wide(attack=attack):
-                    rows += _vote_rows(record, ATTACKS[attack], level)
-                case Crowd():
-                    rows += _crowd_rows(record, level)
-                case Election(n, b):
-                    rows += _election_rows(record, n, b)
-                case Train(rule, attack):
-                    rows += _training_rows(record, rule, attack)
+    @property
+    def level(self) -> float:
+        """Probability of a false alarm in one row."""
+        return self.false_alarm / (3 * len(self.units()))
+
+    def judge_vote(self, record: Record, attack: str, faulty: int) -> list[Comparison]:
+        """Judge by the exact law, and by the published bound where its assumptions hold."""
+        return _vote_rows(record, ATTACKS[attack], self.level)
+
+    def judge_wide(self, record: Record, attack: str) -> list[Comparison]:
+        """Judge the wide case as the others."""
+        return _vote_rows(record, ATTACKS[attack], self.level)
+
+    def judge_crowd(self, record: Record, workers: int) -> list[Comparison]:
+        """Judge the votes of honest workers by exact laws."""
+        from bounds.theorems.signs import exact_vote_error
+
+        n, snr, trials = record["workers"], record["snr"], record["trials"]
+        about: dict[str, Any] = {
+            "workload": f"S = {snr:g}, {n} workers, none faulty",
+            "theorem": "binomial, normal law",
+        }
+        exact = exact_vote_error(workers=n, faulty=0, right=honest_right(snr))
+        mean = 1 - honest_right(snr * math.sqrt(n))
+        voted = {"operator": "majority_vote", "quantity": "wrong signs", **about}
+        return [
+            share_row(record["wrong"], trials, exact, "tight", level=self.level, **voted),
+            share_row(
+                record["mean_wrong"], trials, mean, "tight", level=self.level, **{**voted, "operator": "mean, 32 bits"}
+            ),
+        ]
+
+    def judge_election(self, record: Record, n: int, b: int) -> list[Comparison]:
+        """Judge elections by the criterion of tolerance."""
+        rows = []
+        for liars, criterion, wrong in zip((b, b + 1), record["criterion"], record["wrong"], strict=True):
+            rows.append(
+                exact_row(
+                    wrong,
+                    0.0,
+                    (wrong == 0) == criterion,
+                    operator=f"election_coding, n = {n}, {record['partitions']} partitions",
+                    workload=f"{liars} liars, all patterns",
+                    quantity="wrong elections "
+                    + ("where the criterion holds" if criterion else "where it fails (> 0)"),
+                    theorem="tolerance criterion",
+                )
+            )
         return rows
+
+    def judge_train(self, record: Record, rule: str, attack: str) -> list[Comparison]:
+        """Compare the rules without a verdict."""
+        about: dict[str, Any] = {"operator": rule, "workload": f"digits, {attack}", "theorem": ""}
+        reason = "no theorem covers constant steps here; recorded to compare the rules"
+        return [
+            unjudged_row(record["loss"], reason, quantity="final loss", **about),
+            unjudged_row(record["accuracy"], reason, quantity="held-out accuracy", **about),
+        ]
 
     def figures(self, records: Sequence[Record]) -> list[Figure]:
         """Return wrong votes against the faulty share, and losses under attack."""
         drawn = []
-        voted, trained = of_kind(records, Vote), dict(of_kind(records, Train))
+        voted, trained = self.table(records, "vote"), dict(self.table(records, "train"))
         if voted:
+            worst = max((r for u, r in voted), key=lambda r: (r["faulty"], r["wrong"]))
+            share = f"{worst['wrong'] / worst['trials']:.0%} of votes are wrong"
             drawn.append(
                 Figure(
                     lambda: _draw_votes(voted),
                     f"Measured (marks): share of wrong majority votes of {self.workers} workers at S = {self.snr:g}, "
                     f"{self.coordinates} coordinates. Theory (lines): the exact probability.",
+                    finding=f"With {worst['faulty']} of {worst['workers']} workers faulty, up to {share}",
                 )
             )
         if trained:
@@ -320,48 +325,8 @@ def _vote_rows(record: Record, attack: Attack, level: float) -> list[Comparison]
     return [*rows, row]
 
 
-def _crowd_rows(record: Record, level: float) -> list[Comparison]:
-    from bounds.theorems.signs import exact_vote_error
-
-    n, snr, trials = record["workers"], record["snr"], record["trials"]
-    about: dict[str, Any] = {"workload": f"S = {snr:g}, {n} workers, none faulty", "theorem": "binomial, normal law"}
-    exact = exact_vote_error(workers=n, faulty=0, right=honest_right(snr))
-    mean = 1 - honest_right(snr * math.sqrt(n))
-    voted = {"operator": "majority_vote", "quantity": "wrong signs", **about}
-    return [
-        share_row(record["wrong"], trials, exact, "tight", level=level, **voted),
-        share_row(record["mean_wrong"], trials, mean, "tight", level=level, **{**voted, "operator": "mean, 32 bits"}),
-    ]
-
-
-def _training_rows(record: Record, rule: str, attack: str) -> list[Comparison]:
-    about: dict[str, Any] = {"operator": rule, "workload": f"digits, {attack}", "theorem": ""}
-    reason = "no theorem covers constant steps here; recorded to compare the rules"
-    return [
-        unjudged_row(record["loss"], reason, quantity="final loss", **about),
-        unjudged_row(record["accuracy"], reason, quantity="held-out accuracy", **about),
-    ]
-
-
-def _election_rows(record: Record, n: int, b: int) -> list[Comparison]:
-    rows = []
-    for liars, criterion, wrong in zip((b, b + 1), record["criterion"], record["wrong"], strict=True):
-        rows.append(
-            exact_row(
-                wrong,
-                0.0,
-                (wrong == 0) == criterion,
-                operator=f"election_coding, n = {n}, {record['partitions']} partitions",
-                workload=f"{liars} liars, all patterns",
-                quantity="wrong elections " + ("where the criterion holds" if criterion else "where it fails (> 0)"),
-                theorem="tolerance criterion",
-            )
-        )
-    return rows
-
-
 # -- drawings ----------------------------------------------------------------------------------------------------
-def _draw_votes(records: Sequence[tuple[Vote, Record]]) -> Any:
+def _draw_votes(records: Sequence[tuple[Any, Record]]) -> Any:
     from bounds.theorems.signs import exact_vote_error
 
     figure, axes = canvas(1, 1, height=4.2)
@@ -383,12 +348,12 @@ def _draw_votes(records: Sequence[tuple[Vote, Record]]) -> Any:
     return figure
 
 
-def _draw_training(records: dict[Train, Record]) -> Any:
+def _draw_training(records: dict[Any, Record]) -> Any:
     cases = list(dict.fromkeys(unit.attack for unit in records))
     figure, axes = canvas(1, len(cases), height=3.4)
     for ax, case in zip(axes[0], cases, strict=True):
         for i, rule in enumerate(RULES):
-            record = records.get(Train(rule, case))
+            record = records.get((rule, case))
             if record:
                 steps = 10 * np.arange(1, len(record["curve"]) + 1)
                 ax.plot(steps, record["curve"], LINES[i], color=PALETTE[i], label=rule)

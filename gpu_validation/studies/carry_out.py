@@ -239,7 +239,7 @@ def _concluded(study: Study, folder: Path, records: list[Record], code: int, mes
     if len(records) < total:
         message = f"{message}; {kept(study, folder.parent, len(records))}"
     drawn = (
-        [figure_html(figure.draw(), figure.caption, folded=figure.folded) for figure in study.drawn(records)]
+        [figure_html(figure.titled(), figure.caption, folded=figure.folded) for figure in study.drawn(records)]
         if records
         else []
     )

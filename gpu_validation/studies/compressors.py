@@ -21,13 +21,12 @@ from operators import QSGD, Operator, RandomisedSparseDithering, RandomK, all_op
 from ..measurement.compressed_descent import METHODS, Diana, descend, landmarks, methods_for
 from ..records.storage import Record
 from ..reporting.plotting import FAMILIES as FAMILIES_OF_OPERATORS
-from ..reporting.plotting import LINES, LINES_A_PANEL, MARKS, PALETTE, canvas, colour, family, legend_below
+from ..reporting.plotting import LINES, LINES_A_PANEL, MARKS, PALETTE, TITLE_PT, canvas, colour, family, legend_below
 from ..verdicts.comparisons import exact_row, mean_row, out_of_scope, unjudged_row
 from ..verdicts.verdict import Comparison, exact_verdict
 from ..workloads import Bundled, Iid, LogisticRegression, Ridge
 from ..workloads.linear import LinearModel
 from .study import Figure, Study
-from .unit import Unit, of_kind, read_unit
 
 WORKERS = 4
 ROUNDING = 1e-5  # of a potential or a squared gradient: they rest on vectors that travel as binary32
@@ -44,27 +43,6 @@ FAMILIES: dict[str, tuple[Operator, ...]] = {
     "randomised_sparse_dithering": tuple(RandomisedSparseDithering(omega=w) for w in (0.1, 1.0, 4.0, 16.0)),
 }
 LONG_NUMBER = re.compile(r"\d+\.\d{4,}")
-
-
-@dataclass(frozen=True)
-class Descent(Unit, kind="path"):
-    """A method with an operator for a number of steps."""
-
-    problem: str
-    method: str
-    operator: str
-
-
-@dataclass(frozen=True)
-class Total(Unit, kind="total"):
-    """DIANA with an operator of a family until it is near."""
-
-    problem: str
-    family: str
-    operator: str
-
-
-KINDS: tuple[type[Descent | Total], ...] = (Descent, Total)
 
 
 @dataclass(frozen=True)
@@ -85,30 +63,19 @@ class Compressors(Study):
     description = "every operator on ridge and logistic regression: suboptimality against bits, total communication"
     minutes = 8
 
-    def units(self) -> Sequence[str]:
-        """Return path:PROBLEM:METHOD:OPERATOR and total:PROBLEM:FAMILY:OPERATOR."""
-        units: list[Unit] = []
+    def plan(self) -> Iterator[tuple[str | int, ...]]:
+        """Yield for each problem the methods with their operators, then the operators of each family."""
         for problem in self.problems:
-            d = landmarks(PROBLEMS[problem]).d
-            units += [Descent(problem, method, operator) for method, operator in _pairs(d)]
-            units += [
-                Total(problem, family, specification(operator))
-                for family, operators in FAMILIES.items()
-                for operator in operators
-            ]
-        return list(map(str, units))
+            yield from (("path", problem, *pair) for pair in _pairs(landmarks(PROBLEMS[problem]).d))
+            yield from (("total", problem, name, specification(o)) for name, chosen in FAMILIES.items() for o in chosen)
 
-    def measure(self, unit: str) -> Record:
-        """Descend for a number of steps, or until it is near."""
-        parts = read_unit(unit, KINDS)
-        workload, operator = PROBLEMS[parts.problem], operators_by_name()[parts.operator]
-        data = workload.description()
-        match parts:
-            case Descent(method=method):
-                record = self._path(workload, method, operator)
-            case Total():
-                record = self._total(workload, operator)
-        return {**record, "data": data.name, "sha256": data.sha256, "synthetic": data.synthetic}
+    def measure_path(self, problem: str, method: str, operator: str) -> Record:
+        """Descend by a method with an operator for a number of steps."""
+        return {**self._path(PROBLEMS[problem], method, operators_by_name()[operator]), **_data(problem)}
+
+    def measure_total(self, problem: str, family: str, operator: str) -> Record:
+        """Descend by DIANA with an operator of a family until it is near."""
+        return {**self._total(PROBLEMS[problem], operators_by_name()[operator]), **_data(problem)}
 
     def _path(self, workload: LinearModel, name: str, operator: Operator) -> Record:
         marks, method = landmarks(workload), METHODS[name]
@@ -159,16 +126,9 @@ class Compressors(Study):
         return total_bits("diana", claim, bits, m=at["m"], kappa=kappa, epsilon=self.epsilon * chance)
 
     # -- judgement ---------------------------------------------------------------------------------------
-    def judge(self, records: Sequence[Record]) -> list[Comparison]:
-        """Return the potential of every run against its theorem; steps to the accuracy against Markov's inequality."""
-        rows: list[Comparison] = []
-        for record in records:
-            match read_unit(record["unit"], KINDS):
-                case Descent(problem, method, operator):
-                    rows.append(self._path_row(record, problem, method, operator))
-                case Total(problem, _, operator):
-                    rows += self._total_rows(record, problem, operator)
-        return rows
+    def judge_path(self, record: Record, problem: str, method: str, operator: str) -> Iterator[Comparison]:
+        """Judge the potential of every run by its theorem."""
+        yield self._path_row(record, problem, method, operator)
 
     def _path_row(self, record: Record, problem: str, name: str, text: str) -> Comparison:
         from bounds import theorems
@@ -203,9 +163,10 @@ class Compressors(Study):
             return replace(row, side="upper")
         return mean_row(values, bound * (1 + ROUNDING), "upper", level=self.chance, **about)
 
-    def _total_rows(self, record: Record, problem: str, text: str) -> list[Comparison]:
+    def judge_total(self, record: Record, problem: str, family: str, operator: str) -> list[Comparison]:
+        """Judge the steps to the accuracy by Markov's inequality."""
         claim = Unbiased(record["omega"])
-        about: dict[str, Any] = {"operator": text, "workload": problem, "theorem": "diana"}
+        about: dict[str, Any] = {"operator": operator, "workload": problem, "theorem": "diana"}
         each = self._predicted(claim, 1.0, record, self.chance / len(record["steps"])).steps
         slowest = max(record["steps"]) - record["every"] + 1  # it was still short one recording before
         late = not all(record["arrived"]) or slowest > each
@@ -236,7 +197,7 @@ class Compressors(Study):
     # -- drawings ----------------------------------------------------------------------------------------
     def figures(self, records: Sequence[Record]) -> list[Figure]:
         """Return suboptimality against bits, one figure a problem, and total communication against omega."""
-        paths, drawn = of_kind(records, Descent), []
+        paths, drawn = self.table(records, "path"), []
         if paths:
             drawn.append(
                 Figure(
@@ -246,7 +207,7 @@ class Compressors(Study):
                     f"sizes of their theorems. No mark: not reached within {self.steps} steps, or not covered.",
                 )
             )
-        totals = of_kind(records, Total)
+        totals = self.table(records, "total")
         if totals:
             caption = (
                 f"Bits of one worker until DIANA's potential is {self.epsilon:g} of its start. Marks: measured, mean "
@@ -261,7 +222,7 @@ class Compressors(Study):
             drawn.append(Figure(lambda: _draw_paths(paths), caption, folded="The curves behind the marks"))
         return drawn
 
-    def _draw_totals(self, records: Sequence[tuple[Total, Record]]) -> Any:
+    def _draw_totals(self, records: Sequence[tuple[Any, Record]]) -> Any:
         problems = list(dict.fromkeys(unit.problem for unit, _ in records))
         figure, axes = canvas(1, len(problems), height=3.6)
         for ax, problem in zip(axes[0], problems, strict=True):
@@ -282,6 +243,11 @@ class Compressors(Study):
         axes[0, 0].set_ylabel("bits of one worker")
         legend_below(figure, *axes.flat)
         return figure
+
+
+def _data(problem: str) -> Record:
+    data = PROBLEMS[problem].description()
+    return {"data": data.name, "sha256": data.sha256, "synthetic": data.synthetic}
 
 
 def _catalogue() -> list[Operator]:
@@ -306,14 +272,16 @@ def _numbers(workload: LinearModel) -> Record:
     return {name: getattr(marks, name) for name in ("L", "mu", "m", "d", "R0", "gap", "sigma2_opt")}
 
 
-def _draw_dots(paths: Sequence[tuple[Descent, Record]]) -> Any:
+def _draw_dots(paths: Sequence[tuple[Any, Record]]) -> Any:
     """Draw a panel a problem and a line an operator, those of the fewest bits on top."""
     from matplotlib.lines import Line2D
     from matplotlib.ticker import NullFormatter
 
     needed = {(u.problem, u.operator, u.method): _bits_needed(r)[0] for u, r in paths}
     problems, methods = (list(dict.fromkeys(getattr(u, name) for u, _ in paths)) for name in ("problem", "method"))
-    operators = sorted({u.operator for u, _ in paths}, key=lambda o: -min(n for k, n in needed.items() if k[1] == o))
+    operators = sorted(
+        dict.fromkeys(u.operator for u, _ in paths), key=lambda o: -min(n for k, n in needed.items() if k[1] == o)
+    )
     operators = [o for o in operators if any(np.isfinite(n) for k, n in needed.items() if k[1] == o)]
     figure, axes = canvas(1, len(problems), height=1.6 + 0.2 * len(operators))
     for ax, problem in zip(axes[0], problems, strict=True):
@@ -335,7 +303,9 @@ def _draw_dots(paths: Sequence[tuple[Descent, Record]]) -> Any:
     if plain and np.isfinite(best):
         ratios = [_least(needed, p, "identity") / _least(needed, p) for p in problems if _least(needed, p, "identity")]
         few, many = min(ratios), max(ratios)
-        figure.suptitle(f"The best compressor needs {few:.1f} to {many:.1f} times fewer bits than binary32")
+        figure.suptitle(
+            f"The best compressor needs {few:.1f} to {many:.1f} times fewer bits than binary32", fontsize=TITLE_PT
+        )
     return figure
 
 
@@ -354,7 +324,7 @@ def _name(operator: str) -> str:
     )
 
 
-def _draw_paths(paths: Sequence[tuple[Descent, Record]]) -> Any:
+def _draw_paths(paths: Sequence[tuple[Any, Record]]) -> Any:
     """Draw a row of panels a problem, a column a method."""
     from matplotlib.ticker import NullFormatter
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +24,6 @@ from ..verdicts.verdict import Comparison, Verdict
 from ..workloads import LogisticRegression
 from ..workloads.digits import DIGITS
 from .study import Figure, Study
-from .unit import Unit, of_kind, read_unit
 
 # -- counterexamples -------------------------------------------------------------------------------------------------
 
@@ -92,32 +91,7 @@ METHODS: dict[str, Method] = {
 }
 SWEPT = tuple(name for name in METHODS if name != "signsgd")  # whose signs have no scale, so no eta either
 ETAS = (0.05, 0.2, 0.8)
-
-
-@dataclass(frozen=True)
-class Counter(Unit, kind="counter"):
-    """A counterexample, and a method on it."""
-
-    problem: str
-    method: str
-
-
-@dataclass(frozen=True)
-class Memory(Unit, kind="memory"):
-    """What a method's memory holds."""
-
-    method: str
-
-
-@dataclass(frozen=True)
-class Batch(Unit, kind="batch"):
-    """A method at one batch size."""
-
-    method: str
-    size: int
-
-
-KINDS: tuple[type[Counter | Memory | Batch], ...] = (Counter, Memory, Batch)
+CONSERVED = 1e-4  # 400 steps of magnitude below 1, each rounded to binary32
 
 
 @dataclass(frozen=True)
@@ -138,32 +112,25 @@ class ErrorFeedbackStudy(Study):
     description = "counterexamples to signs without memory, the memory's bound, and a sweep of batch sizes"
     minutes = 4
 
-    def units(self) -> Sequence[str]:
-        """Return counter:PROBLEM:METHOD, memory:METHOD, batch:METHOD:SIZE."""
-        return [
-            *(str(Counter(problem, m)) for problem in PROBLEMS for m in ("signsgd", "ef(scaled_sign)")),
-            *(str(Memory(name)) for name, method in METHODS.items() if isinstance(method, Feedback)),
-            *(str(Batch(name, size)) for size in self.batches for name in SWEPT),
-        ]
+    def plan(self) -> Iterator[tuple[str | int, ...]]:
+        """Yield the counterexamples, the memories and the batch sizes, each with its methods."""
+        yield from (("counter", problem, m) for problem in PROBLEMS for m in ("signsgd", "ef(scaled_sign)"))
+        yield from (("memory", name) for name, method in METHODS.items() if isinstance(method, Feedback))
+        yield from (("batch", name, size) for size in self.batches for name in SWEPT)
 
-    def measure(self, unit: str) -> Record:
-        """Follow a counterexample, watch a memory, or tune and train at a batch size."""
-        match read_unit(unit, KINDS):
-            case Counter(problem, method):
-                return PROBLEMS[problem](METHODS[method])
-            case Memory(method):
-                return self._memory(METHODS[method])
-            case Batch(method, size):
-                return self._sweep(method, size)
+    def measure_counter(self, problem: str, method: str) -> Record:
+        """Follow a method on a counterexample."""
+        return PROBLEMS[problem](METHODS[method])
 
-    def _memory(self, method: Method) -> Record:
-        workload = LogisticRegression(batch=8)
-        runs = [descend(workload, method, self.workers, workload.eta, self.steps, seed) for seed in self.seeds]
-        assert isinstance(method, Feedback)
+    def measure_memory(self, method: str) -> Record:
+        """Measure what the memory of a method holds."""
+        workload, feedback = LogisticRegression(batch=8), METHODS[method]
+        assert isinstance(feedback, Feedback)
+        runs = [descend(workload, feedback, self.workers, workload.eta, self.steps, seed) for seed in self.seeds]
         d = sum(p.numel() for p in workload.model().parameters())
         constants = workload.constants()
         return {
-            "alpha": method.operator.claim(d).alpha,  # type: ignore[union-attr]  # both are contractive
+            "alpha": feedback.operator.claim(d).alpha,  # type: ignore[union-attr]  # both are contractive
             "eta": workload.eta,
             "G": largest_gradient(workload),
             "L": constants.L,
@@ -174,12 +141,13 @@ class ErrorFeedbackStudy(Study):
             "conserved": max(run["conserved"] for run in runs),
         }
 
-    def _sweep(self, name: str, size: int) -> Record:
+    def measure_batch(self, method: str, size: int) -> Record:
+        """Tune a method at a batch size, and train."""
         workload = LogisticRegression(source=DIGITS, batch=size)
         steps = self.samples // size
 
         def final(eta: float, seed: int) -> Record:
-            return descend(workload, METHODS[name], 1, eta, steps, seed)
+            return descend(workload, METHODS[method], 1, eta, steps, seed)
 
         tuned = {eta: float(np.mean([final(eta, s)["loss"][-1] for s in self.tuning])) for eta in ETAS}
         eta = min(tuned, key=lambda e: tuned[e] if math.isfinite(tuned[e]) else math.inf)
@@ -193,23 +161,73 @@ class ErrorFeedbackStudy(Study):
             "curve": runs[0]["loss"],
         }
 
-    def judge(self, records: Sequence[Record]) -> list[Comparison]:
-        """Return the memory against its bound, the average gradient against the theorem; the rest is for comparison."""
-        level = self.false_alarm / 10
-        rows: list[Comparison] = []
-        for record in records:
-            match read_unit(record["unit"], KINDS):
-                case Counter(problem, method):
-                    rows += _counter_rows(record, problem, method)
-                case Memory(method):
-                    rows += _memory_rows(record, method, level)
-                case Batch(method, size):
-                    rows += _batch_rows(record, method, size)
-        return rows
+    def judge_counter(self, record: Record, problem: str, method: str) -> list[Comparison]:
+        """Judge the end of the path of signs without memory."""
+        about: dict[str, Any] = {"operator": method, "workload": problem, "quantity": "objective at the end"}
+        if (problem, method) == ("kinks", "signsgd"):
+            about["theorem"] = "x1 + x2 = 2.5 for ever, so f >= 1.25"
+            value = record["final"]
+            return [
+                Comparison(
+                    measured=value,
+                    interval=(value, value),
+                    bound=1.25,
+                    side="lower",
+                    verdict=Verdict.HOLDS if value >= 1.25 else Verdict.VIOLATED,
+                    **about,
+                )
+            ]
+        return [unjudged_row([record["final"]] * 2, f"no bound; the infimum is {record['least']:g}", **about)]
+
+    def judge_memory(self, record: Record, method: str) -> list[Comparison]:
+        """Judge the memory against its bound, and the average gradient against the theorem."""
+        from bounds.theorems import ef_memory, ef_sgd
+
+        arguments = {name: record[name] for name in ("alpha", "eta", "G")}
+        about: dict[str, Any] = {"operator": method, "workload": "logistic regression, digits"}
+        memory = ef_memory(**arguments)
+        bound = ef_sgd(**arguments, gap=record["gap"], K=record["K"], L=record["L"])
+        owed = Comparison(
+            quantity="largest squared memory of any worker and step",
+            measured=record["memory2"],
+            interval=(record["memory2"], record["memory2"]),
+            bound=memory,
+            side="upper",
+            verdict=Verdict.HOLDS if record["memory2"] <= memory else Verdict.VIOLATED,
+            theorem=ef_memory.name,
+            **about,
+        )
+        gradient = mean_row(
+            record["gradient_norm2"],
+            bound,
+            "upper",
+            level=self.false_alarm / 10,
+            quantity="squared gradient norm, average over steps",
+            theorem=ef_sgd.name,
+            **about,
+        )
+        conserved = exact_row(
+            record["conserved"],
+            0.0,
+            record["conserved"] < CONSERVED,
+            quantity="sum of messages plus memory minus sum of steps, largest entry",
+            theorem="conservation, up to binary32 rounding",
+            **about,
+        )
+        return [owed, gradient, conserved]
+
+    def judge_batch(self, record: Record, method: str, size: int) -> list[Comparison]:
+        """Compare the methods without a verdict."""
+        about: dict[str, Any] = {"operator": method, "workload": f"digits, batch {size}, eta {record['eta']:g}"}
+        reason = "a comparison of methods; eta is tuned, and no theorem with known constants covers it"
+        return [
+            unjudged_row(record["loss"], reason, quantity="final loss", **about),
+            unjudged_row(record["accuracy"], reason, quantity="held-out accuracy", **about),
+        ]
 
     def figures(self, records: Sequence[Record]) -> list[Figure]:
         """Return paths of the counterexamples; final loss against batch size."""
-        counters, swept = of_kind(records, Counter), of_kind(records, Batch)
+        counters, swept = self.table(records, "counter"), self.table(records, "batch")
         drawn = []
         if counters:
             caption = "Measured: objective along the way on the two counterexamples; the kinks on a logarithmic scale."
@@ -219,7 +237,14 @@ class ErrorFeedbackStudy(Study):
                 f"Measured: training loss and held-out accuracy after {self.samples} samples against the batch size, "
                 f"logistic regression on the digits, mean and range of {len(self.seeds)} seeds, eta tuned on others."
             )
-            drawn.append(Figure(lambda: _draw_sweep(swept), caption))
+            accuracy = {unit.method: np.mean(r["accuracy"]) for unit, r in swept if unit.size == 1}
+            ends = [accuracy[name] for name in ("scaled_sign", "ef(scaled_sign)") if name in accuracy]
+            finding = (
+                "One example a step: feedback raises scaled sign's accuracy from {:.2f} to {:.2f}".format(*ends)
+                if ends[1:]
+                else ""
+            )
+            drawn.append(Figure(lambda: _draw_sweep(swept), caption, finding=finding))
         return drawn
 
 
@@ -271,76 +296,8 @@ def largest_gradient(workload: LogisticRegression) -> float:
     return math.sqrt(2 * float(np.square(workload.features()).sum(axis=1).max()))
 
 
-# -- judgements --------------------------------------------------------------------------------------------------
-def _counter_rows(record: Record, problem: str, method: str) -> list[Comparison]:
-    about: dict[str, Any] = {"operator": method, "workload": problem, "quantity": "objective at the end"}
-    if (problem, method) == ("kinks", "signsgd"):
-        about["theorem"] = "x1 + x2 = 2.5 for ever, so f >= 1.25"
-        value = record["final"]
-        return [
-            Comparison(
-                measured=value,
-                interval=(value, value),
-                bound=1.25,
-                side="lower",
-                verdict=Verdict.HOLDS if value >= 1.25 else Verdict.VIOLATED,
-                **about,
-            )
-        ]
-    return [unjudged_row([record["final"]] * 2, f"no bound; the infimum is {record['least']:g}", **about)]
-
-
-def _memory_rows(record: Record, method: str, level: float) -> list[Comparison]:
-    from bounds.theorems import ef_memory, ef_sgd
-
-    arguments = {name: record[name] for name in ("alpha", "eta", "G")}
-    about: dict[str, Any] = {"operator": method, "workload": "logistic regression, digits"}
-    memory = ef_memory(**arguments)
-    bound = ef_sgd(**arguments, gap=record["gap"], K=record["K"], L=record["L"])
-    owed = Comparison(
-        quantity="largest squared memory of any worker and step",
-        measured=record["memory2"],
-        interval=(record["memory2"], record["memory2"]),
-        bound=memory,
-        side="upper",
-        verdict=Verdict.HOLDS if record["memory2"] <= memory else Verdict.VIOLATED,
-        theorem=ef_memory.name,
-        **about,
-    )
-    gradient = mean_row(
-        record["gradient_norm2"],
-        bound,
-        "upper",
-        level=level,
-        quantity="squared gradient norm, average over steps",
-        theorem=ef_sgd.name,
-        **about,
-    )
-    conserved = exact_row(
-        record["conserved"],
-        0.0,
-        record["conserved"] < CONSERVED,
-        quantity="sum of messages plus memory minus sum of steps, largest entry",
-        theorem="conservation, up to binary32 rounding",
-        **about,
-    )
-    return [owed, gradient, conserved]
-
-
-CONSERVED = 1e-4  # 400 steps of magnitude below 1, each rounded to binary32
-
-
-def _batch_rows(record: Record, method: str, size: int) -> list[Comparison]:
-    about: dict[str, Any] = {"operator": method, "workload": f"digits, batch {size}, eta {record['eta']:g}"}
-    reason = "a comparison of methods; eta is tuned, and no theorem with known constants covers it"
-    return [
-        unjudged_row(record["loss"], reason, quantity="final loss", **about),
-        unjudged_row(record["accuracy"], reason, quantity="held-out accuracy", **about),
-    ]
-
-
 # -- drawings ----------------------------------------------------------------------------------------------------
-def _draw_counters(records: Sequence[tuple[Counter, Record]]) -> Any:
+def _draw_counters(records: Sequence[tuple[Any, Record]]) -> Any:
     figure, axes = canvas(1, len(PROBLEMS), height=3.2)
     for ax, problem in zip(axes[0], PROBLEMS, strict=True):
         by_method = {unit.method: r for unit, r in records if unit.problem == problem}
@@ -353,7 +310,7 @@ def _draw_counters(records: Sequence[tuple[Counter, Record]]) -> Any:
     return figure
 
 
-def _draw_sweep(records: Sequence[tuple[Batch, Record]]) -> Any:
+def _draw_sweep(records: Sequence[tuple[Any, Record]]) -> Any:
     figure, axes = canvas(1, 2, height=3.6)
     for ax, field, label in zip(axes[0], ("loss", "accuracy"), ("training loss", "held-out accuracy"), strict=True):
         for i, method in enumerate(SWEPT):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -21,29 +21,10 @@ from ..verdicts.comparisons import exact_row, unjudged_row
 from ..verdicts.verdict import Comparison, Verdict
 from ..workloads import SmallNetwork
 from .study import Figure, Study
-from .unit import Unit, of_kind, read_unit
 
 METHODS = ("uncompressed", "topk+ef", "gtopk:conserving", "gtopk:published")
 INPUT, SEND = 0, 1  # folds
 KEPT = 1e-4  # rounding of sums of binary32 numbers, absolute, for entries of magnitude up to about 10
-
-
-@dataclass(frozen=True)
-class Tree(Unit, kind="tree"):
-    """Vectors of some workers up the tree, by one of the two rules."""
-
-    rule: str
-    workers: int
-
-
-@dataclass(frozen=True)
-class Train(Unit, kind="train"):
-    """Training with a method."""
-
-    method: str
-
-
-KINDS: tuple[type[Tree | Train], ...] = (Tree, Train)
 
 
 @dataclass(frozen=True)
@@ -62,21 +43,19 @@ class GlobalTopKStudy(Study):
     description = "global top-k: bits against gathering everything, mass, contraction, training under both rules"
     minutes = 1
 
-    def units(self) -> Sequence[str]:
-        """Return tree:RULE:WORKERS, train:METHOD."""
-        return [
-            *(str(Tree(rule, n)) for rule in ("conserving", "published") for n in self.crowds),
-            *(str(Train(method)) for method in METHODS),
-        ]
+    def plan(self) -> Iterator[tuple[str | int, ...]]:
+        """Yield the tree of each rule and crowd, then a training of each method."""
+        yield from (("tree", rule, n) for rule in ("conserving", "published") for n in self.crowds)
+        yield from (("train", method) for method in METHODS)
 
-    def measure(self, unit: str) -> Record:
-        """Send vectors up the tree, or train."""
-        match read_unit(unit, KINDS):
-            case Train(method):
-                runs = [self._train(method, seed) for seed in self.seeds]
-                return {"loss": [run[-1] for run in runs], "curve": runs[0]}
-            case Tree(rule, workers):
-                return tree(rule, workers, self.d, self.fraction, self.rounds, self.seed)
+    def measure_tree(self, rule: str, workers: int) -> Record:
+        """Send vectors up the tree."""
+        return tree(rule, workers, self.d, self.fraction, self.rounds, self.seed)
+
+    def measure_train(self, method: str) -> Record:
+        """Train with a method."""
+        runs = [self._train(method, seed) for seed in self.seeds]
+        return {"loss": [run[-1] for run in runs], "curve": runs[0]}
 
     def _train(self, method: str, seed: int) -> list[float]:
         """Return losses every tenth step of synchronous training; what is sent is eta times the gradient."""
@@ -115,27 +94,63 @@ class GlobalTopKStudy(Study):
 
         return up_the_tree
 
-    def judge(self, records: Sequence[Record]) -> list[Comparison]:
+    def judge_tree(self, record: Record, rule: str, workers: int) -> list[Comparison]:
         """Judge conservation and the number of entries exactly; contraction is an assumption that is only looked at."""
-        rows: list[Comparison] = []
-        for record in records:
-            match read_unit(record["unit"], KINDS):
-                case Tree(rule, workers):
-                    rows += _tree_rows(record, rule, workers)
-                case Train(method):
-                    rows += _training_rows(record, method)
-        return rows
+        about: dict[str, Any] = {"operator": f"gtopk, {rule}", "workload": f"{workers} workers"}
+        missing = record["missing"]
+        rows = [
+            exact_row(
+                record["nonzero"],
+                record["kept"],
+                record["nonzero"] <= record["kept"],
+                quantity="entries of the result, at most k",
+                **about,
+            )
+        ]
+        if rule == "conserving":
+            quantity = "largest entry of inputs less results less residuals"
+            rows.append(
+                exact_row(missing, 0.0, missing < KEPT, quantity=quantity, theorem="conservation of mass", **about)
+            )
+        else:
+            reason = "the published rule promises no conservation; entries dropped inside the final mask are gone"
+            rows.append(unjudged_row([record["lost_share"]] * 2, reason, quantity="share of the mass lost", **about))
+        ratio = max(record["ratio"])
+        holds = Verdict.HOLDS if ratio <= record["contraction"] else Verdict.OUT_OF_SCOPE
+        return [
+            *rows,
+            Comparison(
+                measured=ratio,
+                interval=(ratio, ratio),
+                bound=record["contraction"],
+                side="upper",
+                verdict=holds,
+                quantity="largest error over energy of the sum, a round",
+                theorem="the assumption of gtopk_sgd, looked at",
+                reason="" if holds is Verdict.HOLDS else "the assumption does not hold on these vectors",
+                **about,
+            ),
+        ]
+
+    def judge_train(self, record: Record, method: str) -> list[Comparison]:
+        """Compare the rules without a verdict."""
+        reason = "no theorem with known constants covers the network; recorded to compare the rules"
+        return [
+            unjudged_row(record["loss"], reason, operator=method, workload="network, digits", quantity="final loss")
+        ]
 
     def figures(self, records: Sequence[Record]) -> list[Figure]:
         """Return bits of a worker against the number of workers, and losses."""
-        trees = [r for unit, r in of_kind(records, Tree) if unit.rule == "conserving"]
-        runs = {unit.method: r for unit, r in of_kind(records, Train)}
+        trees = [r for _, r in self.table(records, "tree", rule="conserving")]
+        runs = {unit.method: r for unit, r in self.table(records, "train")}
         caption = (
             f"Measured. Left: bits that the busiest worker sends and receives in a round, d = {self.d}, "
             f"{self.fraction:.0%} kept, up the tree against gathering all messages. Right: training loss, "
             f"{self.workers} workers, first seed."
         )
-        return [Figure(lambda: _draw(trees, runs), caption)]
+        ratios = [r["gather_bits"] / r["tree_bits"] for r in trees]
+        finding = f"Up the tree the busiest worker moves up to {max(ratios):.1f} times fewer bits" if ratios else ""
+        return [Figure(lambda: _draw(trees, runs), caption, finding=finding)]
 
 
 def _merger(rule: str, fraction: float) -> GlobalTopK:
@@ -177,47 +192,6 @@ def _heavy(key: Key, d: int) -> np.ndarray:
     """Return products of Gaussian numbers: tails heavier than a gradient's."""
     z = normal(key.fold_in(INPUT), 2 * d)
     return (z[:d] * np.abs(z[d:])).astype(np.float32)
-
-
-def _tree_rows(record: Record, rule: str, workers: int) -> list[Comparison]:
-    about: dict[str, Any] = {"operator": f"gtopk, {rule}", "workload": f"{workers} workers"}
-    missing = record["missing"]
-    rows = [
-        exact_row(
-            record["nonzero"],
-            record["kept"],
-            record["nonzero"] <= record["kept"],
-            quantity="entries of the result, at most k",
-            **about,
-        )
-    ]
-    if rule == "conserving":
-        quantity = "largest entry of inputs less results less residuals"
-        rows.append(exact_row(missing, 0.0, missing < KEPT, quantity=quantity, theorem="conservation of mass", **about))
-    else:
-        reason = "the published rule promises no conservation; entries dropped inside the final mask are gone"
-        rows.append(unjudged_row([record["lost_share"]] * 2, reason, quantity="share of the mass lost", **about))
-    ratio = max(record["ratio"])
-    holds = Verdict.HOLDS if ratio <= record["contraction"] else Verdict.OUT_OF_SCOPE
-    return [
-        *rows,
-        Comparison(
-            measured=ratio,
-            interval=(ratio, ratio),
-            bound=record["contraction"],
-            side="upper",
-            verdict=holds,
-            quantity="largest error over energy of the sum, a round",
-            theorem="the assumption of gtopk_sgd, looked at",
-            reason="" if holds is Verdict.HOLDS else "the assumption does not hold on these vectors",
-            **about,
-        ),
-    ]
-
-
-def _training_rows(record: Record, method: str) -> list[Comparison]:
-    reason = "no theorem with known constants covers the network; recorded to compare the rules"
-    return [unjudged_row(record["loss"], reason, operator=method, workload="network, digits", quantity="final loss")]
 
 
 def _draw(trees: Sequence[Record], runs: dict[str, Record]) -> Any:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,7 +32,6 @@ from ..workloads import LogisticRegression, Quadratic, Workload
 from ..workloads.data import Bundled
 from .error_feedback import largest_gradient
 from .study import Figure, Study
-from .unit import Unit, of_kind, read_unit
 
 # -- combinations ----------------------------------------------------------------------------------------------------
 
@@ -54,8 +53,7 @@ WORKLOADS: dict[str, Workload] = {
 TAU_0 = {"quadratic": 12, "logistic": 10}  # within the learning-rate condition with every compressor
 
 
-@dataclass(frozen=True)
-class Combination(Unit):
+class Combination(NamedTuple):
     """A problem, a schedule (a fixed tau or "adacomm") and a method."""
 
     problem: str
@@ -71,19 +69,6 @@ class Combination(Unit):
     def title(self) -> str:
         """Of the schedule, in words."""
         return "AdaComm" if self.tau is None else f"tau = {self.tau}"
-
-
-@dataclass(frozen=True)
-class Virtual(Combination, kind="virtual"):
-    """On simulated workers, every seed."""
-
-
-@dataclass(frozen=True)
-class Real(Combination, kind="real"):
-    """On real processes."""
-
-
-KINDS: tuple[type[Virtual | Real], ...] = (Virtual, Real)
 
 
 def schedule(kind: str, workload: str, interval_s: float) -> int | Schedule:
@@ -134,7 +119,7 @@ TIME = "no theorem bounds the time to a loss; the joint bound is on the mean of 
 NO_G = "pasgd_memory needs E|g|^2 <= G^2 for every gradient, and those of a quadratic grow without bound"
 
 
-def bound_row(unit: Virtual, record: Record, m: int, level: float) -> Comparison:
+def bound_row(unit: Combination, record: Record, m: int, level: float) -> Comparison:
     """Return the theorem that covers the compressor, for the schedules that the runs had."""
     if isinstance(METHODS[unit.method], Feedback):
         return _memory_row(unit, record, m, level)
@@ -147,7 +132,7 @@ def bound_row(unit: Virtual, record: Record, m: int, level: float) -> Comparison
     return unjudged_row(values, NO_RANGE, **about)
 
 
-def _memory_row(unit: Virtual, record: Record, m: int, level: float) -> Comparison:
+def _memory_row(unit: Combination, record: Record, m: int, level: float) -> Comparison:
     w, feedback = WORKLOADS[unit.problem], METHODS[unit.method]
     weights = _weights(record)
     values = (weights * [run["local_gradient2"] for run in record["runs"]]).tolist()
@@ -188,7 +173,7 @@ def _weights(record: Record) -> np.ndarray:
     return steps / steps.mean()
 
 
-def _weighed(unit: Virtual, record: Record, m: int) -> tuple[list[float], np.ndarray, dict[str, Any]]:
+def _weighed(unit: Combination, record: Record, m: int) -> tuple[list[float], np.ndarray, dict[str, Any]]:
     """Return every seed's sum of ``|grad F|^2`` and bound on it, both over the seeds' mean number of steps.
 
     The number of steps and the schedule of AdaComm are random; what is bounded is the mean of the sum.
@@ -206,9 +191,9 @@ def seconds_to(run: Record, loss: float) -> float:
     return next((s for s, value in zip(run["seconds"], run["losses"], strict=True) if value <= loss), math.inf)
 
 
-def time_rows(unit: Virtual, records: Mapping[Virtual, Record]) -> list[Comparison]:
+def time_rows(unit: Combination, records: Mapping[Combination, Record]) -> list[Comparison]:
     """Return how much faster, and with how many fewer bits, than synchronous SGD with whole messages."""
-    synchronous = Virtual(unit.problem, "1", "whole")
+    synchronous = Combination(unit.problem, "1", "whole")
     base = records.get(synchronous)
     if base is None or unit == synchronous:
         return []
@@ -226,7 +211,7 @@ def time_rows(unit: Virtual, records: Mapping[Virtual, Record]) -> list[Comparis
     ]
 
 
-def real_rows(unit: Real, record: Record) -> list[Comparison]:
+def real_rows(unit: Combination, record: Record) -> list[Comparison]:
     """Return equal losses decide, seconds do not; AdaComm's decisions depend on the clock and are only shown."""
     if "compared" not in record:
         return []
@@ -235,10 +220,8 @@ def real_rows(unit: Real, record: Record) -> list[Comparison]:
 
 # -- drawings --------------------------------------------------------------------------------------------------------
 
-U = TypeVar("U", bound=Combination)
 
-
-def draw_losses(records: Sequence[tuple[Virtual, Record]], key: str, label: str) -> Any:
+def draw_losses(records: Sequence[tuple[Combination, Record]], key: str, label: str) -> Any:
     """Return F - inf F of the first seed, one panel a problem and method.
 
     Parameters
@@ -270,7 +253,7 @@ def draw_losses(records: Sequence[tuple[Virtual, Record]], key: str, label: str)
     return figure
 
 
-def _of_workload(records: Sequence[tuple[U, Record]], name: str) -> list[tuple[U, Record]]:
+def _of_workload(records: Sequence[tuple[Combination, Record]], name: str) -> list[tuple[Combination, Record]]:
     return [(unit, record) for unit, record in records if unit.problem == name]
 
 
@@ -279,7 +262,7 @@ def _gaps(name: str, run: Record) -> np.ndarray:
     return np.maximum(np.array(run["losses"]) - infimum, 1e-12)
 
 
-def draw_bounds(records: Sequence[tuple[Virtual, Record]], m: int) -> Any:
+def draw_bounds(records: Sequence[tuple[Combination, Record]], m: int) -> Any:
     """Return means of ``|grad F|^2`` and what bounds them, m workers."""
     figure, axes = canvas(1, len(WORKLOADS), height=3.6)
     for ax, name in zip(axes[0], WORKLOADS, strict=True):
@@ -295,12 +278,12 @@ def draw_bounds(records: Sequence[tuple[Virtual, Record]], m: int) -> Any:
             labels.append(f"{unit.method}, {unit.title}")
         ax.set(title=name, yscale="log", ylabel="mean of |grad F|^2")
         plain_ticks(ax.yaxis)
-        ax.set_xticks(range(len(labels)), labels, rotation=60, ha="right", fontsize=7)
+        ax.set_xticks(range(len(labels)), labels, rotation=60, ha="right")
         ax.grid(alpha=0.3, axis="y")
     return figure
 
 
-def draw_real(records: Sequence[tuple[Real, Record]]) -> Any:
+def draw_real(records: Sequence[tuple[Combination, Record]]) -> Any:
     """Return F - inf F of real processes."""
     figure, axes = canvas(1, len(WORKLOADS), height=3.2)
     for ax, name in zip(axes[0], WORKLOADS, strict=True):
@@ -345,21 +328,15 @@ class JointStudy(Study):
     processes = 4
     measures_seconds = True
 
-    def units(self) -> Sequence[str]:
-        """Return virtual:WORKLOAD:SCHEDULE:METHOD and real:WORKLOAD:SCHEDULE:METHOD."""
-        return [
-            *(str(Virtual(w, kind, method)) for w in WORKLOADS for kind in self.schedules for method in METHODS),
-            *(str(Real(w, kind, method)) for w in WORKLOADS for method, kind in self.real),
-        ]
+    def plan(self) -> Iterator[tuple[str | int, ...]]:
+        """Yield all combinations on simulated workers, then those of real processes."""
+        yield from (("virtual", w, kind, method) for w in WORKLOADS for kind in self.schedules for method in METHODS)
+        yield from (("real", w, kind, method) for w in WORKLOADS for method, kind in self.real)
 
-    def measure(self, unit: str) -> Record:
-        """Simulate every seed, or run real processes."""
-        match read_unit(unit, KINDS):
-            case Real(name, kind, method):
-                return self._real(name, kind, method)
-            case Virtual(name, kind, method):
-                runs = [self._virtual(name, kind, method, seed) for seed in self.seeds]
-                return {"eta": WORKLOADS[name].eta, "runs": runs}
+    def measure_virtual(self, problem: str, schedule: str, method: str) -> Record:
+        """Simulate every seed."""
+        runs = [self._virtual(problem, schedule, method, seed) for seed in self.seeds]
+        return {"eta": WORKLOADS[problem].eta, "runs": runs}
 
     def _race(self, name: str, kind: str, method: str, seed: int, **ends: Any) -> TrainingRun:
         rule = schedule(kind, name, self.interval_s)
@@ -382,44 +359,48 @@ class JointStudy(Study):
         local_norms = {"local_gradient2": float(np.mean(run["local_gradient2"]))} if biased else {}
         return {**kept, **local_norms, "gradient2": float(np.mean(run["gradient2"]))}
 
-    def _real(self, name: str, kind: str, method: str) -> Record:
-        race = self._race(name, kind, method, self.seeds[0], steps=self.real_steps)
+    def measure_real(self, problem: str, schedule: str, method: str) -> Record:
+        """Run real processes."""
+        race = self._race(problem, schedule, method, self.seeds[0], steps=self.real_steps)
         (real,) = run_training([race], m=self.m, shape=self.shape)
         kept = {key: real[key] for key in ("seconds", "bits", "losses", "rounds", "steps_done", "fenced_s")}
         record = {**kept, "raced_s": real["took_s"], "method": real["method"], "scheduling": real["scheduling"]}
-        if kind == "adacomm":
+        if schedule == "adacomm":
             return record  # its decisions depend on the clock
-        simulated_run = simulate(race, self._runtime(name))
+        simulated_run = simulate(race, self._runtime(problem))
         return {**record, **compared(real, simulated_run)}
 
     def judge(self, records: Sequence[Record]) -> list[Comparison]:
         """Judge by the joint bound, and real workers by simulated ones; times to a loss are for comparison."""
-        level = self.false_alarm / max(1, sum(Virtual.read(unit) is not None for unit in self.units()))
-        virtual = dict(of_kind(records, Virtual))
+        level = self.false_alarm / max(1, sum(kind == "virtual" for kind, *_ in self.plan()))
+        virtual = self._combinations(records, "virtual")
         rows: list[Comparison] = []
-        for record in records:
-            match read_unit(record["unit"], KINDS):
-                case Virtual() as unit:
-                    rows.append(bound_row(unit, record, self.m, level))
-                    rows += time_rows(unit, virtual)
-                case Real() as unit:
-                    rows += real_rows(unit, record)
-        return rows
+        for unit, record in virtual.items():
+            rows += [bound_row(unit, record, self.m, level), *time_rows(unit, virtual)]
+        return [*rows, *(row for pair in self._combinations(records, "real").items() for row in real_rows(*pair))]
+
+    def _combinations(self, records: Sequence[Record], kind: str) -> dict[Combination, Record]:
+        return {Combination(*unit): record for unit, record in self.table(records, kind)}
 
     def figures(self, records: Sequence[Record]) -> list[Figure]:
         """Return loss against time and against bits; the share of the joint bound that is used."""
-        virtual, real = of_kind(records, Virtual), of_kind(records, Real)
+        virtual, real = (list(self._combinations(records, kind).items()) for kind in ("virtual", "real"))
         if not virtual:
             return []
         clock = (
             f"Simulated ring: Y = {STEP_S * 1e3:g} ms, {LATENCY_S * 1e3:g} ms a hop and {DENSE_S * 1e3:g} ms more for "
             "an uncompressed message. Virtual workers compute bit for bit what real processes do."
         )
+        ends = self._combinations(records, "virtual")
+        pairs = [time_rows(unit, ends) for unit in ends if (unit.schedule, unit.method) == ("adacomm", "tcdq")]
+        fewer = [rows[1].measured for rows in pairs if rows]
+        found = f"AdaComm with TCDQ needs {min(fewer):.0f} to {max(fewer):.0f} times fewer bits" if fewer else ""
         drawn = [
             *(
                 Figure(
                     partial(draw_losses, virtual, key, label),
                     f"Measured: F - inf F at the averagings of the first seed, against {label}. No theory. {clock}",
+                    finding=found if key == "bits" else "",
                 )
                 for key, label in (("seconds", "simulated seconds"), ("bits", "bits of all workers"))
             ),

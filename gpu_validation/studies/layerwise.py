@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -26,7 +26,6 @@ from ..verdicts.comparisons import NO_RANGE, exact_row, unjudged_row
 from ..verdicts.verdict import Comparison
 from ..workloads import LeNet, SmallNetwork, Workload
 from .study import Figure, Study
-from .unit import Unit, of_kind, read_unit
 
 NETWORKS: dict[str, Workload] = {"network": SmallNetwork(), "lenet": LeNet()}
 OPERATORS: dict[str, Operator] = {
@@ -40,26 +39,6 @@ OPERATORS: dict[str, Operator] = {
 NEVER_WORSE = ("scaled_sign", "terngrad", "qsgd:1")  # layer by layer, on every vector, on average over draws
 DISTORT, TRAIN = 0, 1  # folded into the key
 COURSE = 5  # seed of the run that provides the gradients
-
-
-@dataclass(frozen=True)
-class Distort(Unit, kind="distort"):
-    """Gradient of a network after some steps, and an operator."""
-
-    network: str
-    step: int
-    operator: str
-
-
-@dataclass(frozen=True)
-class Train(Unit, kind="train"):
-    """Training with an operator, layer by layer or on the entire model."""
-
-    scope: str
-    operator: str
-
-
-KINDS: tuple[type[Distort | Train], ...] = (Distort, Train)
 
 
 @dataclass(frozen=True)
@@ -81,21 +60,19 @@ class LayerWiseStudy(Study):
     description = "distortion, bits and training, compressed layer by layer against the entire model"
     minutes = 1
 
-    def units(self) -> Sequence[str]:
-        """Return distort:NETWORK:STEP:OPERATOR and train:SCOPE:OPERATOR."""
-        return [
-            *(str(Distort(n, step, op)) for n in NETWORKS for step in self.at for op in OPERATORS),
-            *(str(Train(scope, op)) for scope in ("layerwise", "entire") for op in OPERATORS),
-        ]
+    def plan(self) -> Iterator[tuple[str | int, ...]]:
+        """Yield each gradient with each operator, then a training in each scope with each operator."""
+        yield from (("distort", network, step, op) for network in NETWORKS for step in self.at for op in OPERATORS)
+        yield from (("train", scope, op) for scope in ("layerwise", "entire") for op in OPERATORS)
 
-    def measure(self, unit: str) -> Record:
-        """Compress a gradient in both scopes, or train."""
-        match read_unit(unit, KINDS):
-            case Train(scope, name):
-                return {"loss": [self._final(OPERATORS[name], scope == "layerwise", seed) for seed in self.seeds]}
-            case Distort(network, step, name):
-                gradient, lengths = gradients(network, self.at, derived(self.seed, COURSE))[self.at.index(step)]
-                return distortion(OPERATORS[name], gradient, lengths, self.draws, self.seed)
+    def measure_distort(self, network: str, step: int, operator: str) -> Record:
+        """Compress the gradient of a network after some steps, in both scopes."""
+        gradient, lengths = gradients(network, self.at, derived(self.seed, COURSE))[self.at.index(step)]
+        return distortion(OPERATORS[operator], gradient, lengths, self.draws, self.seed)
+
+    def measure_train(self, scope: str, operator: str) -> Record:
+        """Train with an operator, layer by layer or on the entire model."""
+        return {"loss": [self._final(OPERATORS[operator], scope == "layerwise", seed) for seed in self.seeds]}
 
     def _final(self, operator: Operator, layers: bool, seed: int) -> float:
         workload = NETWORKS["network"]
@@ -109,25 +86,52 @@ class LayerWiseStudy(Study):
                 break
         return float(workload.objective(models[0]).detach())
 
-    def judge(self, records: Sequence[Record]) -> list[Comparison]:
-        """Return rows for what is proved about constants and single vectors; losses have no verdict."""
-        rows: list[Comparison] = []
-        for record in records:
-            match read_unit(record["unit"], KINDS):
-                case Distort() as unit:
-                    rows += _distortion_rows(record, unit)
-                case Train() as unit:
-                    rows += _training_rows(record, unit)
+    def judge_distort(self, record: Record, network: str, step: int, operator: str) -> list[Comparison]:
+        """Judge what is proved about constants and single vectors."""
+        name, where = operator, f"{network}, step {step}"
+        about: dict[str, Any] = {"operator": name, "workload": where, "theorem": "dutta2020"}
+        layers, entire = (np.array(record["nmse"][scope]) for scope in ("layerwise", "entire"))
+        rows = []
+        layerwise, whole = record["constants"]["layerwise"], record["constants"]["entire"]
+        if layerwise is not None and whole is not None and name != "topk:0.05":
+            rows.append(
+                exact_row(
+                    layerwise, whole, layerwise <= whole, quantity="largest constant of a layer, at most d's", **about
+                )
+            )
+        if name in NEVER_WORSE or name == "topk:0.05":
+            better, worse = (layers, entire) if name in NEVER_WORSE else (entire, layers)
+            excess = better - worse
+            about["quantity"] = "error of the layers less that of the entire model, at most 0"
+            if name not in NEVER_WORSE:
+                about["quantity"] = "error of the entire model less that of the layers, at most 0"
+            if excess.size == 1:
+                rows.append(exact_row(float(excess[0]), 0.0, bool(excess[0] <= ROUNDING), **about))
+            else:
+                rows.append(unjudged_row(excess.tolist(), NO_RANGE, **about))
+        else:
+            reason = "neither scope is proved to be better on every vector"
+            quantity = "error of the layers less that of the entire model"
+            difference = np.repeat(layers - entire, 2) if layers.size == 1 else layers - entire
+            rows.append(unjudged_row(difference.tolist(), reason, **{**about, "quantity": quantity}))
         return rows
+
+    def judge_train(self, record: Record, scope: str, operator: str) -> list[Comparison]:
+        """Compare the scopes without a verdict."""
+        reason = "no theorem with known constants covers the network; recorded to compare the scopes"
+        about = {"operator": operator, "workload": f"network, {scope}", "quantity": "final loss"}
+        return [unjudged_row(record["loss"], reason, **about)]
 
     def figures(self, records: Sequence[Record]) -> list[Figure]:
         """Return a figure of errors and bits in both scopes."""
-        distortions = of_kind(records, Distort)
+        distortions = self.table(records, "distort")
         caption = (
             "Measured: squared error over squared norm and bits per coordinate, layer by layer (vertical) against the "
             "entire model (horizontal), one mark per gradient; below the diagonal the layers are better."
         )
-        return [Figure(lambda: _draw(distortions), caption)] if distortions else []
+        better = sum(np.mean(r["nmse"]["layerwise"]) < np.mean(r["nmse"]["entire"]) for _, r in distortions)
+        finding = f"Layer by layer the error is smaller on {better} of {len(distortions)} gradients"
+        return [Figure(lambda: _draw(distortions), caption, finding=finding)] if distortions else []
 
 
 @lru_cache(maxsize=4)
@@ -173,46 +177,10 @@ def _constant(claim: Claim) -> float | None:
     return float(claim.alpha) if isinstance(claim, Contractive) else None
 
 
-def _distortion_rows(record: Record, unit: Distort) -> list[Comparison]:
-    name, where = unit.operator, f"{unit.network}, step {unit.step}"
-    about: dict[str, Any] = {"operator": name, "workload": where, "theorem": "dutta2020"}
-    layers, entire = (np.array(record["nmse"][scope]) for scope in ("layerwise", "entire"))
-    rows = []
-    layerwise, whole = record["constants"]["layerwise"], record["constants"]["entire"]
-    if layerwise is not None and whole is not None and name != "topk:0.05":
-        rows.append(
-            exact_row(
-                layerwise, whole, layerwise <= whole, quantity="largest constant of a layer, at most d's", **about
-            )
-        )
-    if name in NEVER_WORSE or name == "topk:0.05":
-        better, worse = (layers, entire) if name in NEVER_WORSE else (entire, layers)
-        excess = better - worse
-        about["quantity"] = "error of the layers less that of the entire model, at most 0"
-        if name not in NEVER_WORSE:
-            about["quantity"] = "error of the entire model less that of the layers, at most 0"
-        if excess.size == 1:
-            rows.append(exact_row(float(excess[0]), 0.0, bool(excess[0] <= ROUNDING), **about))
-        else:
-            rows.append(unjudged_row(excess.tolist(), NO_RANGE, **about))
-    else:
-        reason = "neither scope is proved to be better on every vector"
-        quantity = "error of the layers less that of the entire model"
-        difference = np.repeat(layers - entire, 2) if layers.size == 1 else layers - entire
-        rows.append(unjudged_row(difference.tolist(), reason, **{**about, "quantity": quantity}))
-    return rows
-
-
 ROUNDING = 1e-6  # of errors relative to |x|^2, for scales sent as binary32
 
 
-def _training_rows(record: Record, unit: Train) -> list[Comparison]:
-    reason = "no theorem with known constants covers the network; recorded to compare the scopes"
-    about = {"operator": unit.operator, "workload": f"network, {unit.scope}", "quantity": "final loss"}
-    return [unjudged_row(record["loss"], reason, **about)]
-
-
-def _draw(records: Sequence[tuple[Distort, Record]]) -> Any:
+def _draw(records: Sequence[tuple[Any, Record]]) -> Any:
     figure, axes = canvas(1, 2, height=4.5)
     for ax, field, label in zip(axes[0], ("nmse", "bits"), ("NMSE", "bits per coordinate"), strict=True):
         ends = []

@@ -16,7 +16,7 @@ from ..measurement.spec import TrainingRun
 from ..measurement.training import run_training
 from ..records.storage import Record
 from ..reporting.plotting import LINES, MARKS, PALETTE, canvas, legend_below, plain_ticks
-from ..verdicts.comparisons import exact_row, median_row
+from ..verdicts.comparisons import median_row
 from ..verdicts.intervals import Median, median_of
 from ..verdicts.time_to_target import arrival
 from ..verdicts.verdict import Comparison
@@ -24,36 +24,29 @@ from .overlap_problems import (
     ADACOMM,
     FIXED,
     HEADLINE,
-    KINDS,
     LEFT,
     METHODS,
     STAGES,
     STEP,
     TIMED,
     WORKERS,
-    Confirm,
     Design,
-    Predict,
-    Report,
-    Same,
     Task,
-    Timed,
     Trial,
     Tried,
-    Tune,
     budget_s,
     predict,
     run_of,
     runtime,
     search,
 )
+from .races import equal_numbers, same_row, short
 from .study import Figure, Study
-from .unit import Unit, of_kind, read_unit
 
 # -- choices and rows ------------------------------------------------------------------------------------------------
 
-CellUnit = Tune | Confirm | Report | Timed
 NO_BOUND = "no bound covers a ratio of times; D/Y is imposed"
+SAME = ("numbers of runs by every method that equal their simulations', bit for bit", "the simulation")
 
 
 @dataclass(frozen=True)
@@ -144,28 +137,26 @@ class Cell:
         return f"{self.name}, D/Y = {self.ratio}"
 
 
-def cells(design: Design, records: Sequence[Record]) -> list[Cell]:
+def cells(design: OverlapStudy, records: Sequence[Record]) -> list[Cell]:
     """Return the cells that have been tuned.
 
     Parameters
     ----------
-    design : Design
+    design : OverlapStudy
         What is tuned and reported.
     records : sequence of Record
         So far.
     """
-    predictions = {unit.task: record for unit, record in of_kind(records, Predict)}
+    predictions = {unit.task: record for unit, record in design.table(records, "predict")}
     tuned_cells = []
     for name, ratio in design.cells():
-
-        def of_cell(kind: type[CellUnit], key: tuple[str, int] = (name, ratio)) -> list[Record]:
-            return [record for unit, record in of_kind(records, kind) if (unit.task, unit.ratio) == key]
-
         predicted = predictions.get(name, {}).get(str(ratio), {})
-        confirmed, reported, timed = of_cell(Confirm), of_cell(Report), of_cell(Timed)
+        tuned, confirmed, reported, timed = (
+            [record for _, record in design.table(records, kind, task=name, ratio=ratio)]
+            for kind in ("tune", "confirm", "report", "seconds")
+        )
         tuned_cells += [
-            Cell(name, ratio, design.task(name), record, confirmed, reported, timed, predicted)
-            for record in of_cell(Tune)
+            Cell(name, ratio, design.task(name), record, confirmed, reported, timed, predicted) for record in tuned
         ]
     return tuned_cells
 
@@ -307,12 +298,12 @@ def predicted_ratio(cell: Cell, method: str, target: int) -> float | None:
 
 
 # -- rows ------------------------------------------------------------------------------------------------------------
-def rows(design: Design, records: Sequence[Record]) -> list[Comparison]:
+def rows(design: OverlapStudy, records: Sequence[Record]) -> list[Comparison]:
     """Return ratios of every cell, then what real processes say.
 
     Parameters
     ----------
-    design : Design
+    design : OverlapStudy
         What is tuned and reported.
     records : sequence of Record
         So far.
@@ -321,7 +312,7 @@ def rows(design: Design, records: Sequence[Record]) -> list[Comparison]:
     for cell in cells(design, records):
         if cell.reported:
             comparisons += [*_ratio_rows(cell, choose(cell)), *_timed_rows(cell, choose(cell))]
-    return [*comparisons, *(_same_row(unit, record) for unit, record in of_kind(records, Same))]
+    return [*comparisons, *(same_row(r, f"{u.task}, D/Y = {u.ratio}", *SAME) for u, r in design.table(records, "same"))]
 
 
 def _ratio_rows(cell: Cell, choice: Choice) -> Iterator[Comparison]:
@@ -367,18 +358,6 @@ def _timed_rows(cell: Cell, choice: Choice) -> Iterator[Comparison]:
             )
 
 
-def _same_row(unit: Same, record: Record) -> Comparison:
-    return exact_row(
-        record["equal"],
-        record["numbers"],
-        record["equal"] == record["numbers"],
-        operator="real processes",
-        workload=f"{unit.task}, D/Y = {unit.ratio}",
-        quantity="numbers of runs by every method that equal their simulations', bit for bit",
-        theorem="the simulation",
-    )
-
-
 # -- drawings --------------------------------------------------------------------------------------------------------
 
 SHOWN = tuple(name for name in METHODS if name != FIXED)
@@ -386,12 +365,12 @@ CURVES = (FIXED, ADACOMM, "fixed tau + outer", "delayed", "corrected", "correcte
 Tuned = list[tuple[Cell, Choice]]
 
 
-def figures(design: Design, records: Sequence[Record]) -> list[Figure]:
+def figures(design: OverlapStudy, records: Sequence[Record]) -> list[Figure]:
     """Draw the cells that have been reported so far.
 
     Parameters
     ----------
-    design : Design
+    design : OverlapStudy
         What is tuned and reported.
     records : sequence of Record
         So far.
@@ -406,12 +385,17 @@ def figures(design: Design, records: Sequence[Record]) -> list[Figure]:
         f"{design.seeds[0]} to {design.seeds[-1]}."
     )
     left = f"{LEFT[HEADLINE]:g} of the loss above its floor"
+    best = [speed_up(cell, choice, "corrected + outer", HEADLINE).value for cell, choice in ready]
+    finding = (
+        f"Corrected merges with outer steps: {min(best):.1f} to {max(best):.1f} times faster than the best fixed tau"
+    )
     return [
         Figure(
             partial(_draw_ratios, design, ready),
             f"Measured (marks, range of the seeds): how many times faster than the best fixed tau in hindsight each "
             f"method reached {left}. Theory (rings): the same ratio on the quadratic at the minimiser, by exact second "
             f"moments, computed before any run. {how}",
+            finding=finding,
         ),
         Figure(
             partial(_draw_curves, ready),
@@ -422,7 +406,7 @@ def figures(design: Design, records: Sequence[Record]) -> list[Figure]:
 
 
 def _draw_ratios(design: Design, ready: Tuned) -> Any:
-    figure, axes = canvas(len(design.tasks), 1, height=2.2)
+    figure, axes = canvas(len(design.tasks), 1, height=2.6)
     for ax, (name, _) in zip(axes[:, 0], design.tasks, strict=True):
         of_task = [(cell, choice) for cell, choice in ready if cell.name == name]
         for i, (cell, choice) in enumerate(of_task):
@@ -438,7 +422,7 @@ def _draw_ratios(design: Design, ready: Tuned) -> Any:
                 ax.plot(*zip(*rings, strict=True), "o", color=PALETTE[i], markersize=8, fillstyle="none", alpha=0.6)
         ax.axhline(1, color="black", linewidth=0.6)
         ax.set(title=name, ylabel="times faster", ylim=(-0.15, None))  # who does not arrive is at 0
-        ax.set_xticks(range(len(SHOWN)), SHOWN, rotation=12, fontsize=7)
+        ax.set_xticks(range(len(SHOWN)), SHOWN, rotation=20, ha="right")
         ax.grid(alpha=0.3, axis="y")
     legend_below(figure, *axes.flat)
     return figure
@@ -470,8 +454,6 @@ def _draw_curves(ready: Tuned) -> Any:
 
 # -- the study -------------------------------------------------------------------------------------------------------
 
-CURVE = ("seconds", "step", "taus", "bits", "losses", "accuracies", "rounds", "steps_done", "took_s")
-DIGITS_KEPT = 5  # of a recorded number
 Ended = Callable[[Sequence[float], Sequence[float]], bool]  # of a run's seconds and losses so far
 LATEST, LOOKS_TIMED = 2.0, 60  # a timed run ends at this many times the tuning run's seconds; its losses
 PATIENCE = 1.5  # a trial ends at this many times the seconds in which another has come to the last target
@@ -491,39 +473,37 @@ class OverlapStudy(Design, Study):
     processes = 4
     measures_seconds = True
 
-    def units(self) -> Sequence[str]:
-        """Return predict:TASK, then tune, confirm, report and seconds:TASK:RATIO:SEED, and same:TASK:RATIO."""
-        units: list[Unit] = [Predict(name) for name, _ in self.tasks]
-        for name, ratio in self.cells():
+    def plan(self) -> Iterator[tuple[str | int, ...]]:
+        """Yield predictions, then searches, finalists and reports of each cell, then real processes."""
+        yield from (("predict", name) for name, _ in self.tasks)
+        for cell in self.cells():
             first, *others = self.tuning
-            units.append(Tune(name, ratio, first))
-            units += [Confirm(name, ratio, seed) for seed in others]
-            units += [Report(name, ratio, seed) for seed in self.seeds]
-        units += [Same(name, ratio) for name, ratio in self.checked]
-        units += [Timed(name, ratio, seed) for name, ratio in self.timed for seed in self.seeds]
-        return [str(unit) for unit in units]
+            yield "tune", *cell, first
+            yield from (("confirm", *cell, seed) for seed in others)
+            yield from (("report", *cell, seed) for seed in self.seeds)
+        yield from (("same", *cell) for cell in self.checked)
+        yield from (("seconds", *cell, seed) for cell in self.timed for seed in self.seeds)
 
     def with_records(self, records: Sequence[Record], folder: Path) -> OverlapStudy:
         """Return the study with the trials that the tuning records choose."""
         return replace(self, chosen={cell.key: choose(cell) for cell in cells(self, records)})
 
     # -- one unit ----------------------------------------------------------------------------------------
-    def measure(self, unit: str) -> Record:
-        """Predict, simulate trials, or compare real processes with their simulation."""
-        match read_unit(unit, KINDS):
-            case Predict(name):
-                task = self.task(name)
-                return {str(ratio): predict(task, ratio, self.points) for ratio in self.ratios}
-            case Tune(name, ratio, seed):
-                return {"searches": {method: self._tuned(name, method, ratio, seed) for method in METHODS}}
-            case Confirm(name, ratio, seed):
-                return {"times": {method: self._again(name, method, ratio, seed) for method in METHODS}}
-            case Report(name, ratio, seed):
-                return {"runs": [r for method in METHODS for r in self._reported(name, method, ratio, seed)]}
-            case Same(name, ratio):
-                return self._same(name, ratio)
-            case Timed(name, ratio, seed):
-                return self._timed(name, ratio, seed)
+    def measure_predict(self, task: str) -> Record:
+        """Compute the exact model of a task's quadratic."""
+        return {str(ratio): predict(self.task(task), ratio, self.points) for ratio in self.ratios}
+
+    def measure_tune(self, task: str, ratio: int, seed: int) -> Record:
+        """Search for every method at one D/Y."""
+        return {"searches": {method: self._tuned(task, method, ratio, seed) for method in METHODS}}
+
+    def measure_confirm(self, task: str, ratio: int, seed: int) -> Record:
+        """Run the finalists of every search with another seed."""
+        return {"times": {method: self._again(task, method, ratio, seed) for method in METHODS}}
+
+    def measure_report(self, task: str, ratio: int, seed: int) -> Record:
+        """Run the trials that were chosen."""
+        return {"runs": [r for method in METHODS for r in self._reported(task, method, ratio, seed)]}
 
     def _tuned(self, name: str, method: str, ratio: int, seed: int) -> Record:
         """Return the trials of a search and the seconds of each to every target."""
@@ -557,7 +537,7 @@ class OverlapStudy(Design, Study):
                 "method": method,
                 "trial": i,
                 "times": _finite(_times(record, task)),
-                **({key: [_short(x) for x in record[key]] for key in ("seconds", "losses")} if i == shown else {}),
+                **({key: [short(x) for x in record[key]] for key in ("seconds", "losses")} if i == shown else {}),
             }
             for i, record in zip(picked, self._simulated(runs, ratio, until), strict=True)
         ]
@@ -566,40 +546,22 @@ class OverlapStudy(Design, Study):
         looks = np.geomspace(budget_s(ratio) / 60, budget_s(ratio), self.looks).tolist()
         return simulate_together(runs, runtime(ratio), looks=looks, until=until)
 
-    def _same(self, name: str, ratio: int) -> Record:
-        """Return how many numbers of real runs' records are those of their simulations."""
-        task, choice = self.task(name), self.chosen[name, ratio]
+    def measure_same(self, task: str, ratio: int) -> Record:
+        """Compare real processes with their simulation."""
+        chosen, ends = self.chosen[task, ratio], {"budget_s": self.checked_s, "points": 20}
         runs = [
-            run_of(
-                task,
-                method,
-                choice.trial(method, HEADLINE),
-                ratio,
-                self.seeds[0],
-                budget_s=self.checked_s,
-                points=20,
-            )
+            run_of(self.task(task), method, chosen.trial(method, HEADLINE), ratio, self.seeds[0], **ends)
             for method in METHODS
         ]
-        simulated = simulate_together(runs, runtime(ratio))
-        real = run_training(
-            [replace(run, runtime=runtime(ratio)) for run in runs], m=WORKERS, shape=None, scheduling="normal"
-        )
-        pairs = [
-            (value, other)
-            for a, b in zip(real, simulated, strict=True)
-            for key in CURVE
-            for value, other in _pairs(a[key], b[key])
-        ]
-        return {"numbers": len(pairs), "equal": sum(value == other for value, other in pairs)}
+        return equal_numbers(runs, runtime(ratio), WORKERS)
 
-    def _timed(self, name: str, ratio: int, seed: int) -> Record:
-        """Return real seconds of the trials that were chosen for the headline's target."""
-        task, choice = self.task(name), self.chosen[name, ratio]
+    def measure_seconds(self, task: str, ratio: int, seed: int) -> Record:
+        """Return real seconds of the trials that were chosen for the headline's target, on a shaped network."""
+        chosen, choice = self.task(task), self.chosen[task, ratio]
         picked = [(method, candidate[HEADLINE]) for method in TIMED for candidate in choice.candidates(method)]
         runs = [
             run_of(
-                task,
+                chosen,
                 method,
                 choice.tried[method].trials[i],
                 ratio,
@@ -611,14 +573,14 @@ class OverlapStudy(Design, Study):
         ]
         measured = run_training(runs, m=WORKERS, shape=self.shape)
         return {
-            "averaging_s": _short(float(np.median([s for record in measured for s in record["fenced_s"]]))),
+            "averaging_s": short(float(np.median([s for record in measured for s in record["fenced_s"]]))),
             "scheduling": measured[0]["scheduling"],
             "runs": [
                 {
                     "method": method,
                     "trial": i,
-                    "times": _finite(_times(record, task)),
-                    "step_s": _short(record["took_s"] / record["steps_done"]),
+                    "times": _finite(_times(record, chosen)),
+                    "step_s": short(record["took_s"] / record["steps_done"]),
                 }
                 for (method, i), record in zip(picked, measured, strict=True)
             ],
@@ -651,17 +613,7 @@ def _times(record: Record, task: Task) -> list[float]:
 
 
 def _finite(times: Sequence[float]) -> list[float | None]:
-    return [_short(t) if math.isfinite(t) else None for t in times]
-
-
-def _pairs(numbers: Any, others: Any) -> list[tuple[Any, Any]]:
-    if not isinstance(numbers, list):
-        return [(numbers, others)]
-    return list(zip(numbers, others, strict=True)) if len(numbers) == len(others) else [(numbers, others)]
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.{DIGITS_KEPT}g}")
+    return [short(t) if math.isfinite(t) else None for t in times]
 
 
 PRESET = OverlapStudy()

@@ -31,7 +31,6 @@ from ..records.storage import Record
 from ..verdicts.time_to_target import arrival
 from ..workloads import Dirichlet, LogisticRegression, Loss, SmallNetwork, Workload
 from ..workloads.supervised import Supervised
-from .unit import Unit
 
 # -- methods and races -----------------------------------------------------------------------------------------------
 
@@ -239,68 +238,6 @@ def runtime(ratio: int) -> RuntimeModel:
         D/Y.
     """
     return RuntimeModel(step=STEP, delay_s=ratio * STEP.mean_s, m=WORKERS)
-
-
-# -- units -----------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Predict(Unit, kind="predict"):
-    """The exact model of a task's quadratic."""
-
-    task: str
-
-
-@dataclass(frozen=True)
-class Tune(Unit, kind="tune"):
-    """The search of every method at one D/Y."""
-
-    task: str
-    ratio: int
-    seed: int
-
-
-@dataclass(frozen=True)
-class Confirm(Unit, kind="confirm"):
-    """The finalists of every search with another seed."""
-
-    task: str
-    ratio: int
-    seed: int
-
-
-@dataclass(frozen=True)
-class Report(Unit, kind="report"):
-    """The trials that were chosen."""
-
-    task: str
-    ratio: int
-    seed: int
-
-
-@dataclass(frozen=True)
-class Same(Unit, kind="same"):
-    """Real processes against their simulation."""
-
-    task: str
-    ratio: int
-
-
-@dataclass(frozen=True)
-class Timed(Unit, kind="seconds"):
-    """Real seconds of the chosen trials on a shaped network."""
-
-    task: str
-    ratio: int
-    seed: int
-
-
-KINDS: tuple[type[Predict | Tune | Confirm | Report | Same | Timed], ...] = (
-    Predict,
-    Tune,
-    Confirm,
-    Report,
-    Same,
-    Timed,
-)
 
 
 @dataclass(frozen=True)

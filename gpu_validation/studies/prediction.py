@@ -42,7 +42,6 @@ from ..verdicts.verdict import Comparison, Verdict
 from ..workloads import Draw, SmallNetwork, Workload
 from .prediction_problems import (
     HALVES,
-    KINDS,
     LAW,
     LONGER,
     NETWORKS,
@@ -51,17 +50,13 @@ from .prediction_problems import (
     WINDOW,
     Choice,
     Design,
-    Pilots,
     Problem,
     RingOf,
-    Seconds,
-    Trainings,
     carried_out,
     piloted,
     target_of,
 )
 from .study import Figure, Study
-from .unit import of_kind, read_unit
 
 # -- real seconds ----------------------------------------------------------------------------------------------------
 
@@ -322,21 +317,21 @@ class Curve:
         return arrival(self.step, self.losses.tolist(), target, share=WINDOW)
 
 
-def cells(design: Design, records: Sequence[Record], model: str = TRIED) -> list[Cell]:
+def cells(design: PredictionStudy, records: Sequence[Record], model: str = TRIED) -> list[Cell]:
     """Return all that the records allow: those of problems with pilots and trainings.
 
     Parameters
     ----------
-    design : Design
-        Of the study.
+    design : PredictionStudy
+        The study.
     records : sequence of Record
         Of its units.
     model : str, optional
         One of ``MODELS``.
     """
-    pilots = {unit.problem: record for unit, record in of_kind(records, Pilots)}
+    pilots = {unit.problem: record for unit, record in design.table(records, "pilot")}
     trainings: dict[str, list[Record]] = {}
-    for unit, record in of_kind(records, Trainings):
+    for unit, record in design.table(records, "training"):
         trainings.setdefault(unit.problem, []).append(record)
     return [
         cell
@@ -483,13 +478,13 @@ def by_place(found: Sequence[Cell]) -> Iterable[list[Cell]]:
 
 
 # -- rows ----------------------------------------------------------------------------------------------------
-def rows(design: Design, records: Sequence[Record]) -> list[Comparison]:
+def rows(design: PredictionStudy, records: Sequence[Record]) -> list[Comparison]:
     """Return each half's and model's errors, coverage and regret; then errors by problem, and of seconds.
 
     Parameters
     ----------
-    design : Design
-        Of the study.
+    design : PredictionStudy
+        The study.
     records : sequence of Record
         Of its units.
     """
@@ -502,7 +497,7 @@ def rows(design: Design, records: Sequence[Record]) -> list[Comparison]:
     for name in dict.fromkeys(cell.problem for cell in by_model[TRIED]):
         errors = [cell.error for cell in by_model[TRIED] if cell.problem == name and not cell.synchronous]
         table.append(_row(TRIED, name, "|predicted/measured - 1| of the time to the target, median", median_of(errors)))
-    return [*table, *_second_rows(records)]
+    return [*table, *_second_rows(design.table(records, "seconds"))]
 
 
 def _half_rows(design: Design, model: str, half: str, every: Sequence[Cell]) -> Iterable[Comparison]:
@@ -559,8 +554,8 @@ def _tail(values: Sequence[float]) -> Median:
     return Median(tail, (tail, max(values)), 0.0, len(values))
 
 
-def _second_rows(records: Sequence[Record]) -> Iterable[Comparison]:
-    for unit, record in of_kind(records, Seconds):
+def _second_rows(units: Sequence[tuple[Any, Record]]) -> Iterable[Comparison]:
+    for unit, record in units:
         network = NETWORKS[unit.network]
         predicted = predicted_seconds(Pilot.from_dict(record["pilot"]), network.m, list(network.choices))
         for choice, value, seconds in zip(network.choices, predicted, record["seconds_per_step"], strict=True):
@@ -596,13 +591,13 @@ def _row(
 LARGEST_REGRET = 5.0
 
 
-def figures(design: Design, records: Sequence[Record]) -> list[Figure]:
+def figures(design: PredictionStudy, records: Sequence[Record]) -> list[Figure]:
     """Return the figures for which there are records.
 
     Parameters
     ----------
-    design : Design
-        Of the study.
+    design : PredictionStudy
+        The study.
     records : sequence of Record
         Of its units.
     """
@@ -622,9 +617,14 @@ def figures(design: Design, records: Sequence[Record]) -> list[Figure]:
         "Measured: time of the choice that was predicted best over that of the best of all choices, one mark a problem "
         f"and network; bar: median. Dashed: the goal for the median. Above {LARGEST_REGRET:g}: drawn there."
     )
+    shown = [c for c in by_model[TRIED] if math.isfinite(c.measured + c.value) and not c.synchronous]
+    away = [abs(cell.value / cell.measured - 1) for cell in shown]
+    close = f"Predicted times are off by {np.median(away):.0%} in the median" if away else ""
+    lost = regrets(by_model[TRIED])
+    near = f"The choice of the pilot takes {np.median(lost):.2f} times the time of the best one" if lost else ""
     return [
-        Figure(lambda: _draw_times(by_model[TRIED]), caption),
-        Figure(lambda: _draw_regrets(by_model), words),
+        Figure(lambda: _draw_times(by_model[TRIED]), caption, finding=close),
+        Figure(lambda: _draw_regrets(by_model), words, finding=near),
     ]
 
 
@@ -686,34 +686,30 @@ class PredictionStudy(Design, Study):
     processes = 4
     measures_seconds = True
 
-    def units(self) -> Sequence[str]:
-        """Return pilot:PROBLEM and training:PROBLEM:SEED, the design half first, and seconds:NETWORK."""
-        halves = [[name for name in self.problems if PROBLEMS[name].half == half] for half in HALVES]
-        return [
-            *(
-                unit
-                for names in halves
-                for name in names
-                for unit in (str(Pilots(name)), *(str(Trainings(name, seed)) for seed in _seeds(name)))
-            ),
-            *(str(Seconds(name)) for name in self.networks),
-        ]
+    def plan(self) -> Iterator[tuple[str | int, ...]]:
+        """Yield the pilot and the trainings of each problem, the design half first, then the networks."""
+        for half in HALVES:
+            for name in [name for name in self.problems if PROBLEMS[name].half == half]:
+                yield "pilot", name
+                yield from (("training", name, seed) for seed in _seeds(name))
+        yield from (("seconds", name) for name in self.networks)
 
-    def measure(self, unit: str) -> Record:
-        """Return pilots, or what all choices have come to, or seconds of real processes."""
-        match read_unit(unit, KINDS):
-            case Pilots(name):
-                seed = PILOT_SEED + PROBLEMS[name].first_seed
-                return piloted(PROBLEMS[name], seed=seed, moments=self.moments, rounds=self.rounds)
-            case Trainings(name, seed):
-                problem = PROBLEMS[name]
-                rings = [RingOf.ratio(ratio, d=problem.d, m=problem.m) for ratio in self.ratios]
-                steps = round(problem.steps * LONGER)
-                runs = [carried_out(problem, choice, rings, seed=seed, steps=steps) for choice in problem.choices()]
-                return {"runs": runs}
-            case Seconds(name):
-                network = NETWORKS[name]
-                return measured_seconds(network.m, network.shape, list(network.choices), steps=self.real_steps)
+    def measure_pilot(self, problem: str) -> Record:
+        """Make the pilots of a problem: at its start, and halfway to the target of a training of their own."""
+        chosen = PROBLEMS[problem]
+        return piloted(chosen, seed=PILOT_SEED + chosen.first_seed, moments=self.moments, rounds=self.rounds)
+
+    def measure_training(self, problem: str, seed: int) -> Record:
+        """Train with all choices of a problem and one seed."""
+        chosen = PROBLEMS[problem]
+        rings = [RingOf.ratio(ratio, d=chosen.d, m=chosen.m) for ratio in self.ratios]
+        steps = round(chosen.steps * LONGER)
+        return {"runs": [carried_out(chosen, choice, rings, seed=seed, steps=steps) for choice in chosen.choices()]}
+
+    def measure_seconds(self, network: str) -> Record:
+        """Make a pilot of real processes, and time their steps."""
+        chosen = NETWORKS[network]
+        return measured_seconds(chosen.m, chosen.shape, list(chosen.choices), steps=self.real_steps)
 
     def judge(self, records: Sequence[Record]) -> list[Comparison]:
         """Return errors, coverage and regrets beside their goals; no theorem covers them, so that none decides."""

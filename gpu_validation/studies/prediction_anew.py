@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from .prediction import PredictionStudy
 from .prediction_problems import HELD_OUT_LATER, PROBLEMS
-from .prediction_problems import KINDS as KINDS
 
 
 @dataclass(frozen=True)

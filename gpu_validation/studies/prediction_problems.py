@@ -44,7 +44,6 @@ from ..workloads import (
 )
 from ..workloads.data import Bundled, Dirichlet
 from .prediction_models import Factorisation, Ratings, Recurrent
-from .unit import Unit
 
 # -- problems --------------------------------------------------------------------------------------------------------
 
@@ -247,28 +246,6 @@ JITTER = 0.1  # random part of a step
 
 
 @dataclass(frozen=True)
-class Pilots(Unit, kind="pilot"):
-    """The pilots of a problem: at its start, and halfway to the target of a training of their own."""
-
-    problem: str
-
-
-@dataclass(frozen=True)
-class Trainings(Unit, kind="training"):
-    """All choices of a problem, with one seed."""
-
-    problem: str
-    seed: int
-
-
-@dataclass(frozen=True)
-class Seconds(Unit, kind="seconds"):
-    """A pilot of real processes, and what their steps take then."""
-
-    network: str
-
-
-@dataclass(frozen=True)
 class RealNetwork:
     """Parameters
     ----------
@@ -296,8 +273,6 @@ NETWORKS = {
     "2 processes, 10 Mbit/s, 1 ms": RealNetwork(2, Shape(rate_bit_per_s=1e7, delay_s=1e-3), TIMED),
     "4 processes, 50 Mbit/s, 2 ms": RealNetwork(4, Shape(rate_bit_per_s=5e7, delay_s=2e-3), TIMED),
 }
-
-KINDS: tuple[type[Pilots | Trainings | Seconds], ...] = (Pilots, Trainings, Seconds)
 
 
 @dataclass(frozen=True)

@@ -24,15 +24,15 @@ from ..measurement.training import run_training
 from ..records.seeds import derived
 from ..records.storage import Record
 from ..reporting.plotting import LINES, MARKS, PALETTE, legend_below, panels, plain_ticks
-from ..verdicts.comparisons import exact_row, median_row
+from ..verdicts.comparisons import median_row
 from ..verdicts.intervals import Median, median_of
 from ..verdicts.iteration_time import near
 from ..verdicts.time_to_target import arrival
 from ..verdicts.verdict import Comparison, Verdict
 from ..workloads import Characters, Dirichlet, SmallNetwork, Workload
 from .adacomm import predicted_seconds
+from .races import equal_numbers, same_row, short
 from .study import Figure, Study
-from .unit import Unit, of_kind, read_unit
 
 # -- courses and races -----------------------------------------------------------------------------------------------
 
@@ -109,42 +109,6 @@ class Trial:
     tau_0: int
     share: float
     decay_step: int
-
-
-@dataclass(frozen=True)
-class Tune(Unit, kind="tune"):
-    """Every trial of every method on one course with m workers."""
-
-    course: str
-    m: int
-    seed: int
-
-
-@dataclass(frozen=True)
-class Report(Unit, kind="report"):
-    """The trials that were chosen."""
-
-    course: str
-    m: int
-    seed: int
-
-
-@dataclass(frozen=True)
-class Same(Unit, kind="same"):
-    """Real processes against their simulation."""
-
-    course: str
-    m: int
-
-
-@dataclass(frozen=True)
-class Seconds(Unit, kind="seconds"):
-    """Real seconds."""
-
-    seed: int
-
-
-KINDS: tuple[type[Tune | Report | Same | Seconds], ...] = (Tune, Report, Same, Seconds)
 
 
 def trials(course: Course, n: int) -> list[Trial]:
@@ -255,6 +219,7 @@ class Design:
 # -- choices and rows ------------------------------------------------------------------------------------------------
 
 NO_BOUND = "no bound covers a ratio of times; D/Y = 4 is imposed"
+SAME = ("numbers of a run that equal its rehearsal's, bit for bit", "the rehearsal")
 
 
 @dataclass(frozen=True)
@@ -309,12 +274,11 @@ class Cell:
         return f"{self.name}, m = {self.m}"
 
 
-def cells(design: Design, records: Sequence[Record]) -> list[Cell]:
+def cells(design: SpeedUp, records: Sequence[Record]) -> list[Cell]:
     """Return the cells that have been tuned; methods[0] is synchronous SGD."""
     tuned_cells = []
     for name, m, decayed in design.cells:
-        tuned = [r for unit, r in of_kind(records, Tune) if (unit.course, unit.m) == (name, m)]
-        reported = [r for unit, r in of_kind(records, Report) if (unit.course, unit.m) == (name, m)]
+        tuned, reported = ([r for _, r in design.table(records, kind, course=name, m=m)] for kind in ("tune", "report"))
         if tuned:
             tuned_cells.append(Cell(name, m, design.course(name), methods(decayed), tuned, reported))
     return tuned_cells
@@ -390,7 +354,7 @@ def at_one_rate(cell: Cell, method: str, target: int) -> list[tuple[float, float
 
 
 # -- rows ------------------------------------------------------------------------------------------------------------
-def rows(design: Design, records: Sequence[Record]) -> list[Comparison]:
+def rows(design: SpeedUp, records: Sequence[Record]) -> list[Comparison]:
     """Return ratios of every cell, then what real processes say."""
     comparisons: list[Comparison] = []
     for cell in cells(design, records):
@@ -398,8 +362,8 @@ def rows(design: Design, records: Sequence[Record]) -> list[Comparison]:
         if cell.reported:
             comparisons += _ratio_rows(cell, choice)
         comparisons += _common_rate_rows(cell, choice)
-    comparisons += [_same_row(unit, r) for unit, r in of_kind(records, Same)]
-    return [*comparisons, *_seconds_rows([r for _, r in of_kind(records, Seconds)])]
+    comparisons += [same_row(r, f"{u.course}, m = {u.m}", *SAME) for u, r in design.table(records, "same")]
+    return [*comparisons, *_seconds_rows([r for _, r in design.table(records, "seconds")])]
 
 
 def _ratio_rows(cell: Cell, choice: Choice) -> Iterator[Comparison]:
@@ -430,18 +394,6 @@ def _common_rate_rows(cell: Cell, choice: Choice) -> Iterator[Comparison]:
             reason = f"{NO_BOUND}; tuning seeds; the baseline is not tuned"
             facts = {"target_loss": cell.course.transient, "common_rate": rate}
             yield median_row(method, speedup, reason, workload=cell.title, quantity=quantity, facts=facts)
-
-
-def _same_row(unit: Same, record: Record) -> Comparison:
-    return exact_row(
-        record["equal"],
-        record["numbers"],
-        record["equal"] == record["numbers"],
-        operator="real processes",
-        workload=f"{unit.course}, m = {unit.m}",
-        quantity="numbers of a run that equal its rehearsal's, bit for bit",
-        theorem="the rehearsal",
-    )
 
 
 def _seconds_rows(records: Sequence[Record]) -> Iterator[Comparison]:
@@ -488,7 +440,7 @@ def _paired(slow: Record, fast: Record) -> float:
 Tuned = list[tuple[Cell, Choice]]
 
 
-def figures(design: Design, records: Sequence[Record]) -> list[Figure]:
+def figures(design: SpeedUp, records: Sequence[Record]) -> list[Figure]:
     """Draw the cells that have been tuned and reported so far."""
     tuned = [(cell, choose(cell)) for cell in cells(design, records)]
     ready = [(cell, choice) for cell, choice in tuned if cell.reported]
@@ -507,7 +459,9 @@ def figures(design: Design, records: Sequence[Record]) -> list[Figure]:
             "the loss lies above its floor; medians of paired ratios, bars: exact order-statistic intervals. Tau is "
             f"fixed at the strongest value for each target in the grey line. {how}"
         )
-        drawn.append(Figure(partial(_draw_speed_ups, ready), caption))
+        ratios = [speedup(cell, choice, choice.strongest[1], 1).value for cell, choice in ready]
+        finding = f"Tuned local steps reach the transient loss {min(ratios):.2g} to {max(ratios):.2g} times faster"
+        drawn.append(Figure(partial(_draw_speed_ups, ready), caption, finding=finding))
         caption = (
             "Measured: loss of the averaged model against simulated seconds, each method as tuned for the last target "
             f"that synchronous SGD reaches; median over the seeds. {how}"
@@ -598,9 +552,6 @@ def _tuned_rate(cell: Cell, choice: Choice) -> float:
 
 # -- the study -------------------------------------------------------------------------------------------------------
 
-CURVE = ("seconds", "step", "taus", "bits", "losses", "accuracies", "rounds", "steps_done", "took_s")
-DIGITS_KEPT = 5  # of a recorded number
-
 
 @dataclass(frozen=True)
 class SpeedUp(Design, Study):
@@ -620,34 +571,29 @@ class SpeedUp(Design, Study):
         assert isinstance(study, SpeedUp)
         return replace(study, timed=tuple(derived(seed, recorded) for recorded in self.timed))
 
-    def units(self) -> Sequence[str]:
-        """Return each cell's tune:COURSE:M:SEED, report:COURSE:M:SEED and same:COURSE:M; then seconds:SEED."""
-        units: list[Unit] = []
+    def plan(self) -> Iterator[tuple[str | int, ...]]:
+        """Yield each cell's tuning, reports and comparison with its simulation; then the timed runs."""
         for name, m, _ in self.cells:
-            units += [Tune(name, m, seed) for seed in self.tuning]
-            units += [Report(name, m, seed) for seed in self.seeds]
-            units.append(Same(name, m))
-        return [*map(str, units), *(str(Seconds(seed)) for seed in self.timed)]
+            yield from (("tune", name, m, seed) for seed in self.tuning)
+            yield from (("report", name, m, seed) for seed in self.seeds)
+            yield "same", name, m
+        yield from (("seconds", seed) for seed in self.timed)
 
     def with_records(self, records: Sequence[Record], folder: Path) -> SpeedUp:
         """Return the study with the trials that the tuning records choose."""
         return replace(self, chosen={cell.key: choose(cell) for cell in cells(self, records)})
 
     # -- one unit ----------------------------------------------------------------------------------------
-    def measure(self, unit: str) -> Record:
-        """Simulate trials, compare real processes with their simulation, or time them."""
-        match read_unit(unit, KINDS):
-            case Seconds(seed):
-                return self._seconds(seed)
-            case Same(name, m):
-                return self._same(name, m)
-            case Tune(name, m, seed):
-                tried = [(method, i) for method in self._methods(name, m) for i in range(self.points)]
-                return {"m": m, "races": self._simulated(name, m, seed, tried, curves=False)}
-            case Report(name, m, seed):
-                picked = self.chosen[name, m].trials
-                tried = [(method, i) for method in self._methods(name, m) for i in sorted(set(picked[method]))]
-                return {"m": m, "races": self._simulated(name, m, seed, tried, curves=True)}
+    def measure_tune(self, course: str, m: int, seed: int) -> Record:
+        """Simulate every trial of every method with m workers."""
+        tried = [(method, i) for method in self._methods(course, m) for i in range(self.points)]
+        return {"m": m, "races": self._simulated(course, m, seed, tried, curves=False)}
+
+    def measure_report(self, course: str, m: int, seed: int) -> Record:
+        """Simulate the trials that were chosen."""
+        picked = self.chosen[course, m].trials
+        tried = [(method, i) for method in self._methods(course, m) for i in sorted(set(picked[method]))]
+        return {"m": m, "races": self._simulated(course, m, seed, tried, curves=True)}
 
     def _methods(self, name: str, m: int) -> Sequence[str]:
         return methods(next(decayed for *setting, decayed in self.cells if setting == [name, m]))
@@ -668,29 +614,14 @@ class SpeedUp(Design, Study):
             for (method, i), record in zip(wanted, simulated, strict=True)
         ]
 
-    def _checked(self, name: str, m: int) -> list[TrainingRun]:
-        """Return all methods as tuned for the transient, cut short."""
-        course, picked = self.course(name), self.chosen[name, m]
-        tried = trials(course, self.points)
-        return [
-            race(course, method, tried[picked.trials[method][1]], self.seeds[0], budget_s=self.checked_s, points=20)
-            for method in picked.trials
-        ]
+    def measure_same(self, course: str, m: int) -> Record:
+        """Compare all methods as tuned for the transient, cut short, with their simulation."""
+        on, picked = self.course(course), self.chosen[course, m].trials
+        tried, ends = trials(on, self.points), {"points": 20, "budget_s": self.checked_s}
+        runs = [race(on, method, tried[picked[method][1]], self.seeds[0], **ends) for method in picked]
+        return {"m": m, **equal_numbers(runs, runtime(m), m)}
 
-    def _same(self, name: str, m: int) -> Record:
-        """Return how many numbers of a real run's record are those of its simulation."""
-        races = self._checked(name, m)
-        counterparts = simulate_together(races, runtime(m))
-        real = run_training([replace(r, runtime=runtime(m)) for r in races], m=m, shape=None, scheduling="normal")
-        pairs = [
-            (value, other)
-            for a, b in zip(real, counterparts, strict=True)
-            for key in CURVE
-            for value, other in _pairs(a[key], b[key])
-        ]
-        return {"m": m, "numbers": len(pairs), "equal": sum(value == other for value, other in pairs)}
-
-    def _seconds(self, seed: int) -> Record:
+    def measure_seconds(self, seed: int) -> Record:
         """Return real seconds to the transient target, of the digits with four workers."""
         name, m, _ = self.cells[1]
         course, picked = self.course(name), self.chosen[name, m]
@@ -720,29 +651,19 @@ class SpeedUp(Design, Study):
         return figures(self, records)
 
 
-def _pairs(one: Any, other: Any) -> list[tuple[Any, Any]]:
-    if not isinstance(one, list):
-        return [(one, other)]
-    return list(zip(one, other, strict=True)) if len(one) == len(other) else [(one, other)]
-
-
 def _summary(record: Record, course: Course, *, curves: bool) -> Record:
     times = [arrival(record["seconds"], record["losses"], target) for target in course.targets]
     summary: Record = {
-        "times": [_short(t) if math.isfinite(t) else None for t in times],
-        "last": _short(float(np.mean(record["losses"][-4:]))),
+        "times": [short(t) if math.isfinite(t) else None for t in times],
+        "last": short(float(np.mean(record["losses"][-4:]))),
         "accuracy": record["accuracies"][-1],
-        "took_s": _short(record["took_s"]),
+        "took_s": short(record["took_s"]),
         "diverged": record.get("diverged", False),
     }
     if curves:
-        summary |= {key: [_short(x) for x in record[key]] for key in ("seconds", "losses")}
+        summary |= {key: [short(x) for x in record[key]] for key in ("seconds", "losses")}
         summary["taus"] = record["taus"]
     return summary
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.{DIGITS_KEPT}g}")
 
 
 def _paced(record: Record) -> Record:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -37,7 +37,6 @@ from ..verdicts.iteration_time import barrier_timed_delay, iteration, iteration_
 from ..verdicts.verdict import MARGIN, Comparison, tight_verdict
 from ..workloads import LogisticRegression, Quadratic, SmallNetwork, Workload
 from .study import Figure, Study
-from .unit import Unit, of_kind, read_unit
 
 HANG_TIMEOUT_S = 60.0
 SHAPE = Shape(rate_bit_per_s=1e8, delay_s=1e-3)
@@ -72,25 +71,6 @@ def cases() -> dict[str, tuple[Workload, StepTime]]:
         **{name: (workload, Constant(STEP_S)) for name, workload in steady.items()},
         **{name: (Quadratic(), law) for name, law in laws().items()},
     }
-
-
-@dataclass(frozen=True)
-class Drawn(Unit, kind="drawn"):
-    """Steps drawn from a law, for m workers, without a machine."""
-
-    m: int
-    case: str
-
-
-@dataclass(frozen=True)
-class Paced(Unit, kind="pace"):
-    """m real ranks that take such steps."""
-
-    m: int
-    case: str
-
-
-KINDS: tuple[type[Drawn | Paced], ...] = (Drawn, Paced)
 
 
 @dataclass(frozen=True)
@@ -134,22 +114,22 @@ class StragglerStudy(Study):
     processes = 8
     measures_seconds = True
 
-    def units(self) -> Sequence[str]:
-        """Return drawn:M:CASE, for the laws alone, and pace:M:CASE."""
-        return [
-            str(kind(m, case))
-            for m, names in self.cases.items()
-            for case in names
-            for kind in ((Drawn, Paced) if case in laws() else (Paced,))
-        ]
+    def plan(self) -> Iterator[tuple[str | int, ...]]:
+        """Yield the cases of each number of ranks: the law alone, then real ranks."""
+        for m, names in self.cases.items():
+            for case in names:
+                if case in laws():
+                    yield "drawn", m, case
+                yield "pace", m, case
 
-    def measure(self, unit: str) -> Record:
-        """Return one case at every tau; rank 0's records."""
-        parts = read_unit(unit, KINDS)
-        m = parts.m
-        workload, law = cases()[parts.case]
-        if isinstance(parts, Drawn):
-            return {"m": m, "law": repr(law), "taus": [self._drawn(law, m, tau) for tau in self.taus]}
+    def measure_drawn(self, m: int, case: str) -> Record:
+        """Draw the steps of m workers from a law."""
+        _, law = cases()[case]
+        return {"m": m, "law": repr(law), "taus": [self._drawn(law, m, tau) for tau in self.taus]}
+
+    def measure_pace(self, m: int, case: str) -> Record:
+        """Time m real ranks that take such steps, at every tau; return rank 0's records."""
+        workload, law = cases()[case]
         settings = (self.steps, self.repeats, self.delays, self.seed)
         plans = [IterationTimePlan(workload, Identity(), law, tau, *settings) for tau in self.taus]
         workload.objective(workload.model())  # loads the data before the processes fork
@@ -179,14 +159,17 @@ class StragglerStudy(Study):
 
     def judge(self, records: Sequence[Record]) -> list[Comparison]:
         """Judge order statistics of the drawn steps; seconds of the machine decide nothing."""
-        drawn = of_kind(records, Drawn)
-        level = self.false_alarm / (len(self.taus) * sum(Drawn.read(unit) is not None for unit in self.units()))
+        level = self.false_alarm / (len(self.taus) * sum(kind == "drawn" for kind, *_ in self.plan()))
+        drawn = self.table(records, "drawn")
         rows = [_drawn_row(unit.case, r, of_tau, level, self.rounds) for unit, r in drawn for of_tau in r["taus"]]
-        return [*rows, *iteration_time_rows(_paced(records))]
+        return [*rows, *iteration_time_rows(self._paced(records))]
+
+    def _paced(self, records: Sequence[Record]) -> list[Record]:
+        return [{"case": unit.case, **r} for unit, record in self.table(records, "pace") for r in record["records"]]
 
     def figures(self, records: Sequence[Record]) -> list[Figure]:
         """Return seconds per iteration against tau, and against m."""
-        paced = _paced(records)
+        paced = self._paced(records)
         if not paced:
             return []
         words = (
@@ -195,7 +178,9 @@ class StragglerStudy(Study):
             f"{paced[0]['method']}; {paced[0]['scheduling']}."
         )
         against_m = [r for r in paced if len({q["m"] for q in paced if q["law"] == r["law"]}) > 1]
-        drawn = [Figure(lambda: _draw_tau(paced), words)]
+        away = float(np.median([abs(iteration(r).value / predicted(r) - 1) for r in paced]))
+        finding = f"Seconds per iteration are within {away:.1%} of the runtime model in the median"
+        drawn = [Figure(lambda: _draw_tau(paced), words, finding=finding)]
         if against_m:
             drawn.append(Figure(lambda: _draw_m(against_m), f"The same against the number of workers. {words}"))
         return drawn
@@ -240,10 +225,6 @@ def _drawn_row(case: str, record: Record, at: Record, level: float, rounds: int)
 
 
 # -- drawings ----------------------------------------------------------------------------------------------------
-def _paced(records: Sequence[Record]) -> list[Record]:
-    return [{"case": unit.case, **r} for unit, record in of_kind(records, Paced) for r in record["records"]]
-
-
 def predicted(record: Record) -> float:
     """Return E max + D/tau, in seconds."""
     return float(record["predicted_compute_s"] + barrier_timed_delay(record).value / record["tau"])

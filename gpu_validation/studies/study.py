@@ -7,17 +7,20 @@ import re
 import sys
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from ..records.seeds import RECORDED, derived, require
 from ..records.storage import Record
 from ..reporting.console import comparison_table
+from ..reporting.plotting import TITLE_PT
 from ..verdicts.judge import UNREADABLE, unmeasured
 from ..verdicts.verdict import Comparison
 from .required import Required, listed, not_measured
+from .unit import Kind
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -43,12 +46,22 @@ class Figure:
         Record behind the figure, which a page collapses.
     folded : str, optional
         Line below which a page collapses the whole figure; empty shows it.
+    finding : str, optional
+        What the records show, in one line: the title of the figure.
     """
 
     draw: Callable[[], Any]
     caption: str
     source: str = ""
     folded: str = ""
+    finding: str = ""
+
+    def titled(self) -> Any:
+        """Draw the figure with its finding as title."""
+        figure = self.draw()
+        if self.finding:
+            figure.suptitle(self.finding, fontsize=TITLE_PT)
+        return figure
 
 
 @dataclass(frozen=True)
@@ -120,9 +133,54 @@ class Study(ABC):
         drawn = {name: tuple(derived(seed, recorded) for recorded in seeds) for name, seeds in named.items()}
         return replace(self, seed=require(seed), **drawn)
 
-    @abstractmethod
+    @classmethod
+    def kinds(cls) -> dict[str, Kind]:
+        """Return the kinds of units by name: one for each method ``measure_KIND``, whose arguments are the axes."""
+        return _kinds(cls)
+
+    def plan(self) -> Iterable[tuple[str | int, ...]]:
+        """Yield the kind and the axes of every unit, in order; each unit takes at most a minute."""
+        raise NotImplementedError("a study must have plan(), or units() and measure(): write one")
+
     def units(self) -> Sequence[str]:
-        """Return the names of the units in order; each takes at most a minute."""
+        """Return the texts of the units in order."""
+        return [self.kinds()[str(kind)].text(*axes) for kind, *axes in self.plan()]
+
+    def read(self, text: str) -> tuple[str, Any]:
+        """Return the kind and the axes of a unit.
+
+        Parameters
+        ----------
+        text : str
+            Text of a unit.
+
+        Raises
+        ------
+        ValueError
+            If the text is of no kind of this study.
+        """
+        for name, kind in self.kinds().items():
+            unit = kind.read(text)
+            if unit is not None:
+                return name, unit
+        shapes = ", ".join(kind.shape for kind in self.kinds().values())
+        raise ValueError(f"a unit of this study must be {shapes}; got {text!r}: take one of study.units()")
+
+    def table(self, records: Iterable[Record], kind: str, **axes: str | int) -> list[tuple[Any, Record]]:
+        """Return the units of a kind with their records, in the order of the records.
+
+        Parameters
+        ----------
+        records : iterable of Record
+            Records of any kinds.
+        kind : str
+            Kind to select.
+        axes
+            Values of axes to select; all others by default.
+        """
+        rows = [(self.kinds()[kind].read(record["unit"]), record) for record in records]
+        found = [(unit, record) for unit, record in rows if unit is not None]
+        return [row for row in found if all(getattr(row[0], axis) == value for axis, value in axes.items())]
 
     def in_order(self, records: Sequence[Record]) -> list[Record]:
         """Return records in the order of their units.
@@ -162,15 +220,19 @@ class Study(ABC):
         units = self.units()
         return units[: units.index(unit)]
 
-    @abstractmethod
     def measure(self, unit: str) -> Record:
         """Measure one unit; return JSON values that depend only on the study and the unit (and timings).
+
+        By default the method ``measure_KIND`` of the unit's kind receives its axes.
 
         Parameters
         ----------
         unit : str
             One of ``units()``.
         """
+        kind, axes = self.read(unit)
+        measured: Record = getattr(self, f"measure_{kind}")(*axes)
+        return measured
 
     def measurements(
         self, units: Sequence[str], records: Sequence[Record], folder: Path
@@ -189,15 +251,18 @@ class Study(ABC):
         for unit in units:
             yield self.with_records(records, folder).measure(unit)
 
-    @abstractmethod
     def judge(self, records: Sequence[Record]) -> list[Comparison]:
         """Return the comparisons that the records allow.
+
+        By default the method ``judge_KIND`` of each record's kind receives the record and the axes of its unit.
 
         Parameters
         ----------
         records : sequence of Record
             Records so far; each has the key "unit" besides its measurements.
         """
+        units = [(record, *self.read(record["unit"])) for record in records]
+        return [row for record, kind, axes in units for row in getattr(self, f"judge_{kind}")(record, *axes)]
 
     def judged(self, records: Sequence[Record]) -> list[Comparison]:
         """Return the rows of ``judge``, and INCONCLUSIVE rows "not measured".
@@ -276,6 +341,12 @@ class Study(ABC):
             Result of ``judge``.
         """
         return comparison_table(comparisons)
+
+
+@cache
+def _kinds(study: type[Study]) -> dict[str, Kind]:
+    methods = {name.removeprefix("measure_"): name for name in dir(study) if name.startswith("measure_")}
+    return {name: Kind.of(name, getattr(study, method)) for name, method in methods.items()}
 
 
 def without_damaged(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -35,7 +35,6 @@ from ..workloads.data import Bundled
 from .study import Figure, Study
 from .tau_star_third_order import BLOCKS as THIRD_BLOCKS
 from .tau_star_third_order import measure_third, third_rows
-from .unit import Unit, of_kind, read_unit
 
 # -- problems --------------------------------------------------------------------------------------------------------
 
@@ -69,41 +68,6 @@ PROBLEMS: dict[str, Problem] = {
     "kink": Problem(Kink.hard(tau=16, d=100, noise=2.0, eta=0.08), m=16),
     "kink-4": Problem(Kink.hard(tau=16, d=100, noise=2.0, eta=0.08)),
 }
-
-
-@dataclass(frozen=True)
-class Best(Unit, kind="best"):
-    """A block of seeds on the problem where Theorem 2's tau is the best one."""
-
-    problem: str
-    block: int
-
-
-@dataclass(frozen=True)
-class Sweep(Unit, kind="grid"):
-    """Every tau on simulated workers, one seed."""
-
-    problem: str
-    seed: int
-
-
-@dataclass(frozen=True)
-class Real(Unit, kind="real"):
-    """One tau on real processes."""
-
-    problem: str
-    tau: int
-
-
-@dataclass(frozen=True)
-class Third(Unit, kind="third"):
-    """A block of seeds on the problem of known Q."""
-
-    problem: str
-    block: int
-
-
-KINDS: tuple[type[Best | Sweep | Real | Third], ...] = (Best, Sweep, Real, Third)
 
 
 @lru_cache(maxsize=16)
@@ -374,7 +338,7 @@ def real_rows(name: str, record: Record) -> list[Comparison]:
 GRID_SHOWN = (1, 4, 16, 64)
 
 
-def draw_values(swept: dict[str, list[Record]], real: Sequence[tuple[Real, Record]]) -> Any:
+def draw_values(swept: dict[str, list[Record]], real: Sequence[tuple[Any, Record]]) -> Any:
     """Return a panel for every problem: the value at every tau, theory, and the advised tau."""
     rows = -(-len(swept) // 3)
     figure, axes = canvas(rows, 3, height=3.4)
@@ -481,15 +445,12 @@ class TauStarStudy(Study):
     processes = 4
     measures_seconds = True
 
-    def units(self) -> Sequence[str]:
-        """Return grid:PROBLEM:SEED, best:equal:BLOCK and third:bent:BLOCK on simulated workers, real:PROBLEM:TAU on
-        processes."""
-        return [
-            *(str(Best("equal", block)) for block in range(BLOCKS)),
-            *(str(Third("bent", block)) for block in range(THIRD_BLOCKS)),
-            *(str(Sweep(name, seed)) for name in self.problems for seed in self._seeds(name)),
-            *(str(Real(name, tau)) for name in self.confirmed for tau in self._real(name)),
-        ]
+    def plan(self) -> Iterator[tuple[str | int, ...]]:
+        """Yield blocks of seeds around the best tau and of third order, grids on simulated workers, real processes."""
+        yield from (("best", "equal", block) for block in range(BLOCKS))
+        yield from (("third", "bent", block) for block in range(THIRD_BLOCKS))
+        yield from (("grid", name, seed) for name in self.problems for seed in self._seeds(name))
+        yield from (("real", name, tau) for name in self.confirmed for tau in self._real(name))
 
     def _seeds(self, name: str) -> tuple[int, ...]:
         """Return two, if nothing is random."""
@@ -505,24 +466,21 @@ class TauStarStudy(Study):
         advised_taus = advice(name)
         return {choice: min(tau or self.grid[-1], self.grid[-1]) for choice, tau in advised_taus.items()}
 
-    def measure(self, unit: str) -> Record:
-        """Measure around the best tau, sweep tau on simulated workers, or run real processes."""
-        match read_unit(unit, KINDS):
-            case Best(block=block):
-                return measure_around(block)
-            case Third(block=block):
-                return measure_third(block)
-            case Sweep(name, seed):
-                return self._swept(name, seed)
-            case Real(name, tau):
-                return self._on_real_processes(PROBLEMS[name], tau)
+    def measure_best(self, problem: str, block: int) -> Record:
+        """Measure a block of seeds on the problem where Theorem 2's tau is the best one."""
+        return measure_around(block)
 
-    def _swept(self, name: str, seed: int) -> Record:
-        problem, advised = PROBLEMS[name], self.advised(name)
+    def measure_third(self, problem: str, block: int) -> Record:
+        """Measure a block of seeds on the problem of known Q."""
+        return measure_third(block)
+
+    def measure_grid(self, problem: str, seed: int) -> Record:
+        """Measure every tau on simulated workers with one seed."""
+        chosen, advised = PROBLEMS[problem], self.advised(problem)
         taus = sorted({*self.grid, *advised.values()})
-        runs = [simulated(problem, tau, seed) for tau in taus]
-        eta, tau = planned(name)
-        retuned = replace(problem, workload=replace(problem.workload, eta=eta))  # type: ignore[type-var]  # dataclasses
+        runs = [simulated(chosen, tau, seed) for tau in taus]
+        eta, tau = planned(problem)
+        retuned = replace(chosen, workload=replace(chosen.workload, eta=eta))  # type: ignore[type-var]  # dataclasses
         return {
             "advised": advised,
             "taus": taus,
@@ -530,14 +488,16 @@ class TauStarStudy(Study):
             "planned": {"eta": eta, **simulated(retuned, tau, seed)},
         }
 
-    def _on_real_processes(self, problem: Problem, tau: int) -> Record:
-        race = TrainingRun(problem.workload, tau, Constant(STEP_S), self.seeds[0], budget_s=self.real_s, trace=True)
-        (real,) = run_training([race], m=problem.m, shape=self.shape)
+    def measure_real(self, problem: str, tau: int) -> Record:
+        """Run real processes at one tau."""
+        chosen = PROBLEMS[problem]
+        race = TrainingRun(chosen.workload, tau, Constant(STEP_S), self.seeds[0], budget_s=self.real_s, trace=True)
+        (real,) = run_training([race], m=chosen.m, shape=self.shape)
         again = replace(race, budget_s=None, steps=real["steps_done"])
-        simulated_run = simulate(again, problem.runtime)
+        simulated_run = simulate(again, chosen.runtime)
         return {
             "tau": tau,
-            "m": problem.m,
+            "m": chosen.m,
             "steps": real["steps_done"],
             "raced_s": real["took_s"],
             "fenced_s": real["fenced_s"],
@@ -553,39 +513,43 @@ class TauStarStudy(Study):
         """Judge by theorems and exact laws; regrets and seconds are for comparison."""
         # the exact rows of "heterogeneous" leave their share of the false alarms to the four rows of the third order
         level = self.false_alarm / (2 + len(self.problems) * 3 * (len(JUDGED) + 2))
-        rows = best_rows([r for _, r in of_kind(records, Best)], level)
-        rows += third_rows([r for _, r in of_kind(records, Third)], level)
-        swept = of_kind(records, Sweep)
+        rows = best_rows([r for _, r in self.table(records, "best")], level)
+        rows += third_rows([r for _, r in self.table(records, "third")], level)
         for name in self.problems:
-            of_problem = [r for unit, r in swept if unit.problem == name]
+            of_problem = [r for _, r in self.table(records, "grid", problem=name)]
             if len(of_problem) > 1:
                 rows += [*theorem_rows(name, of_problem, level), *regret_rows(name, of_problem)]
-        for unit, record in of_kind(records, Real):
+        for unit, record in self.table(records, "real"):
             rows += real_rows(unit.problem, record)
         return rows
 
     def figures(self, records: Sequence[Record]) -> list[Figure]:
         """Return the value against tau, and the regrets."""
-        units = of_kind(records, Sweep)
-        swept = {name: [r for unit, r in units if unit.problem == name] for name in self.problems}
+        swept = {name: [r for _, r in self.table(records, "grid", problem=name)] for name in self.problems}
         swept = {name: of_problem for name, of_problem in swept.items() if of_problem}
-        real = of_kind(records, Real)
+        real = self.table(records, "real")
         if not swept:
             return []
         words = (
             f"Simulated clock, Y = {STEP_S * 1e3:g} ms, D = {DELAY_S * 1e3:g} ms; simulated workers, which compute bit "
             "for bit what real processes do; crosses: real processes on a shaped network, which have another D."
         )
+        costs = [regrets(of_problem, "plan", "gradient2") for of_problem in swept.values()]
+        means = [float(ratios.mean()) for ratios in costs if ratios is not None]
+        cost = f"The plan's tau costs {min(means):.2g} to {max(means):.2g} times the least value" if means else ""
+        longer = sum(best_tau(r, "gradient2") > r[0]["advised"]["theorem 2"] for r in swept.values())
         return [
             Figure(
                 lambda: draw_values(swept, real),
                 "Measured (dots, range of the seeds): mean of |grad F|^2 over the local steps within the budget. "
                 f"Theory: the bound of Theorem 1' (dashed), exact laws (solid), advised tau (vertical). {words}",
+                finding=f"The best tau is larger than that of Theorem 2 on {longer} of {len(swept)} problems",
             ),
             Figure(
                 lambda: draw_regrets(swept),
                 "Measured: value at the advised tau over that at the best tau measured, mean and range of the seeds, "
                 f"for the mean of |grad F|^2 and for F - inf F at the end of the budget. {words}",
+                finding=cost,
             ),
         ]
 

@@ -1,110 +1,72 @@
-"""Units of studies as records and as texts."""
+"""Units of studies: their axes, and their texts."""
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
-from functools import cache
-from typing import Any, ClassVar, Self, TypeVar, get_type_hints
-
-from ..records.storage import Record
+from collections import namedtuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, get_type_hints
 
 PATTERNS = {int: r"(\d+)", str: "(.+?)"}
+EACH = "each"  # a kind whose name is not part of the text: the only one of its study
 
 
 @dataclass(frozen=True)
-class Unit:
-    """What one unit of a study measures; subclasses are frozen records of strings and integers.
+class Kind:
+    """A kind of units: what one method measures, by the values of its arguments.
 
-    The text of a unit, in records and on the screen, is KIND:FIELD:FIELD; the class keyword ``kind`` sets KIND.  Fields
-    that contain colons are read as short as possible, except the last.
+    The text of a unit, in records and on the screen, is KIND:AXIS:AXIS.  Values that contain colons are read as
+    short as possible, except the last.
 
-    Raises
-    ------
-    ValueError
-        For a unit whose text would be read as another one.
+    Parameters
+    ----------
+    name : str
+        Word before the axes; "each" leaves it out.
+    make : callable
+        Named tuple of the axes.
+    types : tuple of type
+        ``int`` or ``str``, one for each axis.
     """
 
-    kind: ClassVar[str] = ""
-
-    def __init_subclass__(cls, *, kind: str = "") -> None:
-        cls.kind = kind
-
-    def __post_init__(self) -> None:
-        words = _words(type(self), str(self))
-        values = tuple(getattr(self, field.name) for field in fields(self))
-        if words != values:
-            raise ValueError(f"a unit must be read as what was written; {self!r} is written {self}: choose other names")
-
-    def __str__(self) -> str:
-        """Return the text of the unit."""
-        values = [str(getattr(self, field.name)) for field in fields(self)]
-        return ":".join([self.kind, *values] if self.kind else values)
+    name: str
+    make: Callable[..., Any]
+    types: tuple[type, ...]
 
     @classmethod
-    def read(cls, text: str) -> Self | None:
-        """Return the unit of this kind with a text; None if the text is of another kind.
+    def of(cls, name: str, method: Callable[..., Any]) -> Kind:
+        """Return the kind whose axes are the arguments of a method."""
+        axes = [axis for axis in inspect.signature(method).parameters if axis != "self"]
+        hints = get_type_hints(method)
+        return cls(name, namedtuple(name, axes), tuple(hints[axis] for axis in axes))
 
-        Parameters
-        ----------
-        text : str
-            Text of a unit.
+    @property
+    def _prefix(self) -> str:
+        return "" if self.name == EACH else f"{self.name}:"
+
+    @property
+    def shape(self) -> str:
+        """Text of the kind, with the axes in capitals."""
+        return self._prefix + ":".join(self.make._fields).upper()  # type: ignore[attr-defined]
+
+    def text(self, *values: str | int) -> str:
+        """Return the text of a unit.
+
+        Raises
+        ------
+        ValueError
+            If the text would be read as another unit.
         """
-        words = _words(cls, text)
-        return None if words is None else cls(*words)
+        text = self._prefix + ":".join(map(str, values))
+        if self.read(text) != values:
+            raise ValueError(
+                f"a unit must be read as what was written; {values!r} is written {text}: choose other names"
+            )
+        return text
 
-
-@cache
-def _pattern(kind: type[Any]) -> tuple[re.Pattern[str], tuple[type, ...]]:
-    """Return the pattern of a kind's texts, and the types of its fields."""
-    hints = get_type_hints(kind)
-    types = tuple(hints[field.name] for field in fields(kind))
-    parts = [PATTERNS[kind_of_field] for kind_of_field in types]
-    return re.compile(":".join([re.escape(kind.kind), *parts] if kind.kind else parts), re.DOTALL), types
-
-
-def _words(kind: type[Unit], text: str) -> tuple[str | int, ...] | None:
-    pattern, types = _pattern(kind)  # type: ignore[arg-type]  # classes are hashable
-    match = pattern.fullmatch(text)
-    return None if match is None else tuple(t(word) for t, word in zip(types, match.groups(), strict=True))
-
-
-U = TypeVar("U", bound=Unit)
-
-
-def read_unit(text: str, kinds: tuple[type[U], ...]) -> U:
-    """Return the unit with a text.
-
-    Parameters
-    ----------
-    text : str
-        Text of a unit.
-    kinds : tuple of classes
-        Kinds of the study.
-
-    Raises
-    ------
-    ValueError
-        If the text is of none of these kinds.
-    """
-    for kind in kinds:
-        unit = kind.read(text)
-        if unit is not None:
-            return unit
-    shapes = ", ".join(":".join([k.kind, *(f.name.upper() for f in fields(k))]).lstrip(":") for k in kinds)
-    raise ValueError(f"a unit of this study must be {shapes}; got {text!r}: take one of study.units()")
-
-
-def of_kind(records: Iterable[Record], kind: type[U]) -> list[tuple[U, Record]]:
-    """Return the units of one kind with their records.
-
-    Parameters
-    ----------
-    records : iterable of Record
-        Records of any kinds, with the text of each under "unit".
-    kind : class
-        Kind to select.
-    """
-    read = [(kind.read(record["unit"]), record) for record in records]
-    return [(unit, record) for unit, record in read if unit is not None]
+    def read(self, text: str) -> Any:
+        """Return the unit with a text, or None if the text is of another kind."""
+        pattern = re.escape(self._prefix) + ":".join(PATTERNS[kind] for kind in self.types)
+        match = re.fullmatch(pattern, text, re.DOTALL)
+        return match and self.make(*(kind(word) for kind, word in zip(self.types, match.groups(), strict=True)))

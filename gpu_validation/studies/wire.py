@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle
 from typing import Any
@@ -22,7 +22,6 @@ from ..verdicts.envelope import ETHERNET_BYTES, HEADERS_BYTES
 from ..verdicts.verdict import Comparison
 from ..verdicts.wire import fitted_line, wire_rows
 from .study import Figure, Study
-from .unit import Unit, read_unit
 
 HANG_TIMEOUT_S = 120.0
 SHAPE = Shape(rate_bit_per_s=1e8, delay_s=1e-3)
@@ -31,17 +30,6 @@ SHAPE = Shape(rate_bit_per_s=1e8, delay_s=1e-3)
 def every_operator() -> tuple[Operator, ...]:
     """Return the first example of each operator in the catalogue."""
     return tuple(cls.examples()[0] for cls in all_operators().values())
-
-
-@dataclass(frozen=True)
-class Crossing(Unit):
-    """All messages by one topology between m ranks."""
-
-    m: int
-    topology: str
-
-
-KINDS = (Crossing,)
 
 
 @dataclass(frozen=True)
@@ -67,14 +55,13 @@ class WireStudy(Study):
     processes = 8
     measures_seconds = True
 
-    def units(self) -> Sequence[str]:
-        """Return M:TOPOLOGY, for every number of ranks M."""
-        return [str(Crossing(m, topology.name)) for m in self.sizes for topology in TOPOLOGIES]
+    def plan(self) -> Iterator[tuple[str | int, ...]]:
+        """Yield every topology, for every number of ranks."""
+        yield from (("each", m, topology.name) for m in self.sizes for topology in TOPOLOGIES)
 
-    def measure(self, unit: str) -> Record:
-        """Create the network, start the ranks in it, and return rank 0's records."""
-        crossing = read_unit(unit, KINDS)
-        m, chosen = crossing.m, tuple(topology for topology in TOPOLOGIES if topology.name == crossing.topology)
+    def measure_each(self, m: int, topology: str) -> Record:
+        """Create the network of m ranks, start them in it, and return rank 0's records of a topology."""
+        chosen = tuple(known for known in TOPOLOGIES if known.name == topology)
         frame = self.shape.mtu - (HEADERS_BYTES - ETHERNET_BYTES)  # the MTU excludes Ethernet headers
         plan = WirePlan(self.operators, self.d, self.lengths_bytes, self.exchanges, frame, chosen, self.seed)
         for operator in self.operators:  # compile before the processes fork
@@ -113,7 +100,9 @@ class WireStudy(Study):
             f"operators' messages. Lines: the fits a + b payload to bare messages, within a frame and above; their "
             f"form is theory (headers come by the frame), a and b are fitted and judge nothing. {counted[0]['method']}."
         )
-        return [Figure(lambda: _draw(counted), caption)]
+        ratios = [r["interface_bytes"] / r["payload_bytes"] for r in counted if r["kind"] == "operator"]
+        finding = f"Interfaces send {np.median(ratios):.2f} times the payload in the median" if ratios else ""
+        return [Figure(lambda: _draw(counted), caption, finding=finding)]
 
 
 def _exchanges(records: Sequence[Record]) -> list[Record]:

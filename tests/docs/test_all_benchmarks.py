@@ -20,13 +20,13 @@ def tree(tmp_path, monkeypatch):
     """A repository with one benchmark that works and one that stops half way."""
     docs = tmp_path / "docs"
     (docs / "data").mkdir(parents=True)
-    (docs / "good.py").write_text("import sys\nimport json, helps\nprint(len(sys.argv))\n")
+    (docs / "good.py").write_text('import helps\n\n\ndef main(twice: bool = False):\n    yield {"twice": twice}\n')
     (docs / "helps.py").write_text("from operators import Key\n")
     (tmp_path / "operators").mkdir()
     (tmp_path / "operators" / "__init__.py").write_text("Key = 0\n")
     for other in ("operators", "alone"):  # a script with the name of a package, and one that nothing imports
         (docs / f"{other}.py").write_text("Key = 1\n")
-    (docs / "bad.py").write_text("print(1, flush=True)\nraise SystemExit(1)\n")
+    (docs / "bad.py").write_text("def main():\n    yield {}\n    raise SystemExit(1)\n")
     author = ["-c", "user.name=a", "-c", "user.email=a@b"]
     for command in (["init", "-q"], ["add", "-A"], [*author, "commit", "-qm", "begin"]):
         subprocess.run(["git", *command], cwd=tmp_path, check=True)
@@ -41,7 +41,7 @@ def test_a_record_is_taken_once_and_again_when_something_else_has_changed(tree):
     seconds = benchmarks.run(GOOD)
 
     (line,) = map(json.loads, (tree / "data" / benchmarks.RUNS).read_text().splitlines())
-    assert (tree / "data" / "good.jsonl").read_text() == "2\n"
+    assert (tree / "data" / "good.jsonl").read_text() == '{"twice": true}\n'
     assert (line["benchmark"], line["command"]) == ("good", "good.py --twice")
     assert line["seconds"] == pytest.approx(seconds, abs=0.1)
     assert benchmarks.done(GOOD)
@@ -107,6 +107,6 @@ def test_the_page_shows_the_last_run_of_every_benchmark_and_its_commit(tmp_path,
     records.lines_of.cache_clear()
 
     assert shown == [
-        "| hook | `python docs/hook.py` | `r` | bbb | 4.25 |",
-        "| limits | `python docs/limits.py` | `r` | aaa | 5.5 |",
+        "| hook | `python docs/measure.py hook.py` | `r` | bbb | 4.25 |",
+        "| limits | `python docs/measure.py limits.py` | `r` | aaa | 5.5 |",
     ]

@@ -15,7 +15,6 @@ from gpu_validation.studies.adacomm import (
     AdaCommStudy,
     Course,
     Proof,
-    groups,
     predicted_seconds,
     times_to_target,
 )
@@ -106,7 +105,7 @@ def test_ratio_is_that_of_the_times_to_the_synchronous_loss():
 
 
 def test_a_run_that_never_arrives_has_speed_up_zero():
-    (found,) = groups([unit(10, rule_rate=1e-3)], STUDY.budget_s, STUDY.window)
+    (found,) = STUDY.groups([unit(10, rule_rate=1e-3)])
     (hit,) = found.times_to_target["gamma"]
     assert (hit.seconds, hit.ratio, hit.accuracy) == (math.inf, 0.0, 1.0)
 

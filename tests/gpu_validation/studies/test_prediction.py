@@ -37,7 +37,6 @@ from gpu_validation.studies.prediction_problems import (
     Choice,
     Problem,
     RingOf,
-    Trainings,
     target_of,
 )
 from gpu_validation.verdicts.verdict import Verdict
@@ -209,7 +208,7 @@ def test_what_was_held_out_anew_is_a_study_of_its_own():
     assert not AGAIN.networks
     used = {PROBLEMS[name].workload for name in PRESET.problems}
     assert all(PROBLEMS[name].workload not in used for name in later)
-    assert all(Trainings.read(unit).seed >= 100 for unit in AGAIN.units() if unit.startswith("training"))
+    assert all(axes[-1] >= 100 for kind, *axes in AGAIN.plan() if kind == "training")
 
 
 def test_rows_decide_nothing_and_figures_are_drawn(records):

@@ -9,9 +9,7 @@ import torch
 import operators
 from operators import Key
 
-from ... import scripts
-
-honest = scripts.load("studies", "honest_exchanges")
+from . import honest_exchanges as honest
 
 M = 4
 QSGD, TCDQ, HALVES = operators.QSGD(4), operators.TCDQ(0.3), operators.RandomK(0.5)
