@@ -69,8 +69,6 @@ def draw() -> Any:
     right.set_xticks([j + 0.1 for j in range(len(names))], names)
     right.set(ylabel="mean loss above uncompressed")
     right.legend()
-    for ax in (left, right):
-        ax.grid(alpha=0.3)
     return figure
 
 

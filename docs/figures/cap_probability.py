@@ -48,8 +48,6 @@ def draw() -> Any:
         ylabel="bits per coordinate",
         title="upper minus lower limit, fixed length",
     )
-    for ax in (left, right):
-        ax.grid(alpha=0.3)
     left.legend(loc="center right", bbox_to_anchor=(1, 0.62))
     right.legend()
     return figure

@@ -61,7 +61,6 @@ def draw() -> Any:
     right.set(xlabel="bits per coordinate, norms not counted", ylabel="bits above the limit", ylim=(0, None))
     for ax in (left, right):
         ax.set_xticks(grid)
-        ax.grid(alpha=0.3)
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 

@@ -56,7 +56,6 @@ def _panel(ax: Any, eta: float) -> None:
     ax.set(
         xlabel="tau", ylabel="floor of the averaged E|grad F|^2", title=f"eta L = {eta:g}", xscale="log", yscale="log"
     )
-    ax.grid(alpha=0.3)
 
 
 def draw() -> Any:

@@ -46,7 +46,6 @@ def draw() -> Any:
     ax.axvline(1, color=PALETTE[6], linewidth=1)
     ax.set(xscale="log", xlabel="looseness: 1 is reached")
     ax.set_yticks(range(len(found)), list(found))
-    ax.grid(alpha=0.3)
     ax.legend(loc="upper right")
     middle = median(factor for points in found.values() for _, factor in points)
     figure.suptitle(f"Half of the comparisons lie within a factor of {middle:.2g} of their bound", fontsize=TITLE_PT)

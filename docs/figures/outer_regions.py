@@ -48,8 +48,6 @@ def draw() -> Any:
     left.set(xlabel="outer momentum beta", ylabel="largest stable outer rate", title="h = .5", yscale="log")
     right.set(xlabel="h = 1 - (1 - eta lambda)^tau", title="beta = .9", xscale="log", yscale="log")
     left.legend()
-    for ax in (left, right):
-        ax.grid(alpha=0.3)
     return figure
 
 

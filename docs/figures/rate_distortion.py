@@ -65,7 +65,6 @@ def draw(kind: str, quantity: str) -> Any:
         ax.set(title=source, xlabel="bits per coordinate", ylabel=LABELS[quantity])
         if quantity == "nmse":
             ax.set(yscale="log")
-        ax.grid(alpha=0.3)
     for left, right in zip(axes[::2], axes[1::2], strict=True):  # one scale for what is compared
         ends = [(*ax.get_xlim(), *ax.get_ylim()) for ax in (left, right)]
         for ax in (left, right):

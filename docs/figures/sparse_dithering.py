@@ -74,8 +74,6 @@ def draw() -> Any:
     limit = [gaussian_unbiased_bits(omega=w, d=d) / d for w in grid]
     right.plot(grid, limit, LINES[1], color=PALETTE[6], label="limit of any unbiased operator")
     right.set(xscale="log", yscale="log", xlabel="omega", ylabel="bits per coordinate")
-    for ax in (left, right):
-        ax.grid(alpha=0.3)
     legend_below(figure, left, right)
     return figure
 

@@ -57,7 +57,6 @@ def draw() -> Any:
     for ax in (left, *rights):
         ax.set_ylim(top=(8 if ax is left else 1.5) * ax.get_ylim()[1])
         ax.legend(loc="upper left")
-        ax.grid(alpha=0.3)
     return figure
 
 

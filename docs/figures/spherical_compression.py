@@ -56,7 +56,6 @@ def draw() -> Any:
         limit = [NORM_BITS + worst_case_bits(alpha=a, d=d) for a in grid]
         ax.plot(grid, limit, LINES[3], color=PALETTE[6], label="limit, with 31 bits of norm")
         ax.set(title=f"d = {d}", xlabel="alpha", ylabel="bits a message")
-        ax.grid(alpha=0.3)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
     return figure
 

@@ -123,7 +123,6 @@ def _title(wire: float) -> str:
 def _ticks(ax: Any, m: Any) -> None:
     ax.set_xticks(list(m), [f"{workers}" for workers in m])
     ax.minorticks_off()
-    ax.grid(alpha=0.3)
 
 
 def figures() -> list[Figure]:

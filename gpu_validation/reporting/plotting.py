@@ -73,7 +73,7 @@ def canvas(rows: int, columns: int, *, height: float) -> Any:
     import matplotlib.pyplot as plt
 
     plt.rcParams["svg.hashsalt"] = "ratedist"
-    plt.rcParams["legend.fontsize"] = LEGEND_PT
+    plt.rcParams.update({"legend.fontsize": LEGEND_PT, "axes.grid": True, "grid.alpha": 0.3})
     return plt.subplots(rows, columns, figsize=(WIDTH_IN, height * rows), squeeze=False, layout="constrained")
 
 

@@ -476,8 +476,6 @@ def _draw_curves(setting: Setting, found: Sequence[Group], styles: Styles) -> An
         above.set(title=group.title, yscale="log", ylabel="training loss")
         plain_ticks(above.yaxis)
         below.set(xlabel=setting.clock, ylabel="held-out accuracy")
-        above.grid(alpha=0.3)
-        below.grid(alpha=0.3)
     legend_below(figure, *axes.flat)
     return figure
 
@@ -497,7 +495,6 @@ def _draw_taus(setting: Setting, found: Sequence[Group], styles: Styles) -> Any:
         ax.set(title=group.title.replace(", ", "\n", 1), xlabel=setting.clock, yscale="log")
         ax.title.set_fontsize(9)
         plain_ticks(ax.yaxis)
-        ax.grid(alpha=0.3)
     axes[0, 0].set_ylabel("tau")
     legend_below(figure, *axes.flat)
     return figure
@@ -520,7 +517,7 @@ def _draw_ratios(found: Sequence[Group], styles: Styles) -> Any:
             ylim=(0, 1.1 * max(GOAL, *(ratio.interval[1] for ratio in ratios))),
         )
         ax.title.set_fontsize(9)
-        ax.grid(alpha=0.3, axis="y")
+        ax.grid(visible=False, axis="x")
     axes[0, 0].set_ylabel("times faster")
     return figure
 
@@ -542,7 +539,6 @@ def _draw_crowds(found: Sequence[Group], styles: Styles) -> Any:
     ax.set(xlabel="workers m", ylabel="times faster", xscale="log", ylim=(0, None))
     ax.set_xticks([g.m for g in ordered], [str(g.m) for g in ordered], minor=False)
     ax.set_xticks([], minor=True)
-    ax.grid(alpha=0.3)
     ax.legend()
     return figure
 

@@ -209,8 +209,6 @@ def _training_rows(trained: Sequence[tuple[Any, Record]]) -> Iterator[Comparison
 
 # -- drawings --------------------------------------------------------------------------------------------------------
 
-DASHES = {"gather": "--", "two_shot": "-"}
-
 
 def wire_bits(record: Record, m: int, d: int) -> float:
     """Return the bits that a rank sends a coordinate, headers included where they were sent.
@@ -250,7 +248,6 @@ def _draw(exchanged: Sequence[tuple[int, Record]], d: int) -> Any:
             crowd = sorted({m for m, r in exchanged if ax is not seconds or "seconds" in r})
             ax.set_xticks(crowd, [str(m) for m in crowd], minor=False)
             ax.set_xticks([], minor=True)
-            ax.grid(alpha=0.3)
         plain_ticks(wire.yaxis)
     figure.legend(*axes[0, 1].get_legend_handles_labels(), loc="outside lower center", ncols=len(colours))
     return figure
@@ -267,7 +264,6 @@ def _draw_losses(trained: Sequence[tuple[Any, Record]]) -> Any:
     ax.axhline(1.0, linestyle=LINES[1], color="grey", linewidth=1)
     ax.set_xticks(range(len(methods)), methods, rotation=30, ha="right")
     ax.set(ylabel="final loss over the exact one")
-    ax.grid(alpha=0.3)
     return figure
 
 
@@ -428,8 +424,8 @@ class AllReduceStudy(Study):
         sent = {(m, r["codec"], r["exchange"]): wire_bits(r, m, self.d) for m, r in exchanged}
         m = max((m for m, codec, _ in sent if codec == DENSE), default=0)
         fewer = sent[m, DENSE, "gather"] / sent[m, "tcdq", "two_shot"] if m else math.nan
-        found = f"Between {m} processes two shots of TCDQ send {fewer:.0f} times fewer bits than float32"
-        drawn = [Figure(lambda: _draw(exchanged, self.d), exchanges_words, finding=found)] if exchanged else []
+        finding = f"Between {m} processes two shots of TCDQ send {fewer:.0f} times fewer bits than float32"
+        drawn = [Figure(lambda: _draw(exchanged, self.d), exchanges_words, finding=finding)] if exchanged else []
         return [*drawn, Figure(lambda: _draw_losses(trained), losses_words)] if trained else drawn
 
 

@@ -450,7 +450,7 @@ def _draw_regrets(found: Sequence[Cell]) -> Any:
         ax.set(title=f"{half} half", yscale="log", ylabel="regret")
         ax.set_xticks(range(len(SHOWN_METHODS)), [name.replace(", ", ",\n") for name in SHOWN_METHODS], rotation=60)
         plain_ticks(ax.yaxis)
-        ax.grid(alpha=0.3, axis="y")
+        ax.grid(visible=False, axis="x")
     legend_below(figure, *axes.flat)
     return figure
 
@@ -475,7 +475,6 @@ def _draw_taus(design: Design, everything: Sequence[Run]) -> Any:
                 ax.axhline(tau, color="grey", linestyle=":", linewidth=0.6)
             ax.set(title=f"D/Y about {design.courses[course].ratio:g}", xlabel="seconds", yscale="log")
             plain_ticks(ax.yaxis)
-            ax.grid(alpha=0.3)
         row[0].set(ylabel="tau")
         row[-1].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
     return figure

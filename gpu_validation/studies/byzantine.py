@@ -343,7 +343,6 @@ def _draw_votes(records: Sequence[tuple[Any, Record]]) -> Any:
         ax.plot([r["faulty"] for r in attacked], shares, MARKS[i], color=PALETTE[i], label=name)
     ax.set(xlabel="faulty workers", ylabel="share of wrong votes", yscale="symlog")
     ax.set_yscale("symlog", linthresh=1e-4)
-    ax.grid(alpha=0.3)
     ax.legend()
     return figure
 
@@ -358,7 +357,6 @@ def _draw_training(records: dict[Any, Record]) -> Any:
                 steps = 10 * np.arange(1, len(record["curve"]) + 1)
                 ax.plot(steps, record["curve"], LINES[i], color=PALETTE[i], label=rule)
         ax.set(title=case, xlabel="step", yscale="log", ylim=(0.05, HORIZON))
-        ax.grid(alpha=0.3)
     axes[0, 0].set_ylabel("training loss")
     legend_below(figure, *axes.flat)
     return figure

@@ -239,7 +239,6 @@ class Compressors(Study):
                 ax.plot(omegas, predicted, LINES[i], color=colour(kind))
                 ax.plot(omegas, bits, MARKS[i], color=colour(kind), label=kind)
             ax.set(title=problem, xlabel="omega (at least .01)", xscale="log", yscale="log")
-            ax.grid(alpha=0.3)
         axes[0, 0].set_ylabel("bits of one worker")
         legend_below(figure, *axes.flat)
         return figure
@@ -293,7 +292,6 @@ def _draw_dots(paths: Sequence[tuple[Any, Record]]) -> Any:
         ax.set_title(problem, fontsize=10)
         ax.xaxis.set_minor_formatter(NullFormatter())
         ax.set_yticks(range(len(operators)), [_name(o) for o in operators] if ax is axes[0, 0] else [])
-        ax.grid(alpha=0.3)
     used = dict.fromkeys(family(operator) for operator in operators[::-1])
     handles = [Line2D([], [], color=PALETTE[list(FAMILIES_OF_OPERATORS).index(f)], linewidth=4, label=f) for f in used]
     marks = zip(MARKS, methods, strict=False)
@@ -343,7 +341,6 @@ def _draw_paths(paths: Sequence[tuple[Any, Record]]) -> Any:
             ax.title.set_fontsize(9)
             ax.xaxis.set_minor_formatter(NullFormatter())
             ax.yaxis.set_minor_formatter(NullFormatter())
-            ax.grid(alpha=0.3)
         row[0].set_ylabel("F - F*")
     for ax in axes[-1]:
         ax.set_xlabel("bits of one worker")

@@ -237,7 +237,7 @@ class ErrorFeedbackStudy(Study):
                 f"Measured: training loss and held-out accuracy after {self.samples} samples against the batch size, "
                 f"logistic regression on the digits, mean and range of {len(self.seeds)} seeds, eta tuned on others."
             )
-            accuracy = {unit.method: np.mean(r["accuracy"]) for unit, r in swept if unit.size == 1}
+            accuracy = {unit.method: float(np.mean(r["accuracy"])) for unit, r in swept if unit.size == 1}
             ends = [accuracy[name] for name in ("scaled_sign", "ef(scaled_sign)") if name in accuracy]
             finding = (
                 "One example a step: feedback raises scaled sign's accuracy from {:.2f} to {:.2f}".format(*ends)
@@ -304,7 +304,6 @@ def _draw_counters(records: Sequence[tuple[Any, Record]]) -> Any:
         for i, (method, record) in enumerate(by_method.items()):
             ax.plot(30 * np.arange(len(record["values"])), record["values"], LINES[i], color=PALETTE[i], label=method)
         ax.set(title=problem, xlabel="step", ylabel="objective", yscale="log" if problem == "kinks" else "linear")
-        ax.grid(alpha=0.3)
         if by_method:
             ax.legend()
     return figure
@@ -327,7 +326,6 @@ def _draw_sweep(records: Sequence[tuple[Any, Record]]) -> Any:
         ax.set_xticks([], minor=True)
         if field == "loss":
             plain_ticks(ax.yaxis)
-        ax.grid(alpha=0.3)
     legend_below(figure, *axes.flat)
     return figure
 

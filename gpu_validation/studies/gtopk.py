@@ -211,7 +211,6 @@ def _draw(trees: Sequence[Record], runs: dict[str, Record]) -> Any:
     losses.set(xlabel="step", ylabel="training loss", yscale="log")
     plain_ticks(losses.yaxis)
     for ax in axes[0]:
-        ax.grid(alpha=0.3)
         if ax.lines:
             ax.legend()
     return figure

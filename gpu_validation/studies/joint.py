@@ -246,7 +246,6 @@ def draw_losses(records: Sequence[tuple[Combination, Record]], key: str, label: 
                 ax.plot(run[key][1:], _gaps(name, run)[1:], line, color=colour, label=words)
             ax.set(title=f"{name}, {method}", xlabel=label, yscale="log", xscale="log" if key == "bits" else "linear")
             plain_ticks(ax.yaxis)
-            ax.grid(alpha=0.3)
         row[0].set(ylabel="F - inf F")
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
@@ -279,7 +278,7 @@ def draw_bounds(records: Sequence[tuple[Combination, Record]], m: int) -> Any:
         ax.set(title=name, yscale="log", ylabel="mean of |grad F|^2")
         plain_ticks(ax.yaxis)
         ax.set_xticks(range(len(labels)), labels, rotation=60, ha="right")
-        ax.grid(alpha=0.3, axis="y")
+        ax.grid(visible=False, axis="x")
     return figure
 
 
@@ -293,7 +292,6 @@ def draw_real(records: Sequence[tuple[Combination, Record]]) -> Any:
             ax.plot(record["seconds"][1:], _gaps(name, record)[1:], line, color=colour, label=words)
         ax.set(title=name, xlabel="seconds", ylabel="F - inf F", yscale="log")
         plain_ticks(ax.yaxis)
-        ax.grid(alpha=0.3)
         if of_workload:
             ax.legend()
     return figure
@@ -394,13 +392,13 @@ class JointStudy(Study):
         ends = self._combinations(records, "virtual")
         pairs = [time_rows(unit, ends) for unit in ends if (unit.schedule, unit.method) == ("adacomm", "tcdq")]
         fewer = [rows[1].measured for rows in pairs if rows]
-        found = f"AdaComm with TCDQ needs {min(fewer):.0f} to {max(fewer):.0f} times fewer bits" if fewer else ""
+        finding = f"AdaComm with TCDQ needs {min(fewer):.0f} to {max(fewer):.0f} times fewer bits" if fewer else ""
         drawn = [
             *(
                 Figure(
                     partial(draw_losses, virtual, key, label),
                     f"Measured: F - inf F at the averagings of the first seed, against {label}. No theory. {clock}",
-                    finding=found if key == "bits" else "",
+                    finding=finding if key == "bits" else "",
                 )
                 for key, label in (("seconds", "simulated seconds"), ("bits", "bits of all workers"))
             ),

@@ -195,7 +195,6 @@ def _draw(records: Sequence[tuple[Any, Record]]) -> Any:
         ax.plot(span, span, "-", color="#444444", linewidth=0.8)
         ax.set(xlabel=f"{label}, entire model", ylabel=f"{label}, layer by layer", xscale="log", yscale="log")
         plain_ticks(ax.xaxis, ax.yaxis)
-        ax.grid(alpha=0.3)
     legend_below(figure, *axes.flat)
     return figure
 

@@ -423,7 +423,7 @@ def _draw_ratios(design: Design, ready: Tuned) -> Any:
         ax.axhline(1, color="black", linewidth=0.6)
         ax.set(title=name, ylabel="times faster", ylim=(-0.15, None))  # who does not arrive is at 0
         ax.set_xticks(range(len(SHOWN)), SHOWN, rotation=20, ha="right")
-        ax.grid(alpha=0.3, axis="y")
+        ax.grid(visible=False, axis="x")
     legend_below(figure, *axes.flat)
     return figure
 
@@ -447,7 +447,6 @@ def _draw_curves(ready: Tuned) -> Any:
         ax.axhline(cell.task.targets[HEADLINE] - cell.task.floor, color="black", linewidth=0.6)
         ax.set(title=cell.title, xlabel="time/Y", yscale="log")
         plain_ticks(ax.yaxis)
-        ax.grid(alpha=0.3)
     legend_below(figure, *axes.flat)
     return figure
 

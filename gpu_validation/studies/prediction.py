@@ -649,7 +649,6 @@ def _draw_times(every: Sequence[Cell]) -> Any:
         ax.set(title=f"{half} half", xscale="log", yscale="log", xlabel="measured")
         plain_ticks(ax.xaxis)
         plain_ticks(ax.yaxis)
-        ax.grid(alpha=0.3)
         ax.legend()
     axes[0][0].set(ylabel="predicted")
     return figure
@@ -667,7 +666,7 @@ def _draw_regrets(by_model: dict[str, list[Cell]]) -> Any:
         ax.set(title=f"{half} half", yscale="log", ylabel="regret")
         ax.set_xticks(range(len(by_model)), [name.replace(" ", "\n", 1) for name in by_model])
         plain_ticks(ax.yaxis)
-        ax.grid(alpha=0.3, axis="y")
+        ax.grid(visible=False, axis="x")
     return figure
 
 

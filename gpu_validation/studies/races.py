@@ -28,8 +28,8 @@ def equal_numbers(runs: Sequence[TrainingRun], clock: RuntimeModel, m: int) -> R
     simulated = simulate_together(runs, clock)
     real = run_training([replace(run, runtime=clock) for run in runs], m=m, shape=None, scheduling="normal")
     numbers = equal = 0
-    for one, other in zip(real, simulated, strict=True):
-        for a, b in ((one[key], other[key]) for key in CURVE):
+    for run, rehearsal in zip(real, simulated, strict=True):
+        for a, b in ((run[key], rehearsal[key]) for key in CURVE):
             alike = isinstance(a, list) and len(a) == len(b)
             pairs = list(zip(a, b, strict=True)) if alike else [(a, b)]
             numbers += len(pairs)

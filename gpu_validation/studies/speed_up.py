@@ -501,7 +501,6 @@ def _draw_speed_ups(ready: Tuned) -> Any:
         ax.set(title=cell.title, xscale="log", xlabel="target above the floor", ylim=(0, None))
         ax.invert_xaxis()
         plain_ticks(ax.xaxis)
-        ax.grid(alpha=0.3)
     axes[0].set_ylabel("times faster")
     legend_below(figure, *axes)
     return figure
@@ -520,7 +519,6 @@ def _draw_curves(ready: Tuned) -> Any:
         ax.axhline(cell.course.targets[last] - cell.course.floor, color="black", linewidth=0.6)
         ax.set(title=cell.title, xlabel="simulated seconds", yscale="log")
         plain_ticks(ax.yaxis)
-        ax.grid(alpha=0.3)
     axes[0].set_ylabel("loss above the floor")
     legend_below(figure, *axes)
     return figure
@@ -539,7 +537,6 @@ def _draw_rates(tuned: Tuned) -> Any:
             ax.plot(_tuned_rate(cell, choice), 1.0, "kx")
         ax.set(title=cell.title, xscale="log", xlabel="common learning rate", ylim=(0, None))
         plain_ticks(ax.xaxis)
-        ax.grid(alpha=0.3)
     axes[0].set_ylabel("times faster")
     legend_below(figure, *axes)
     return figure

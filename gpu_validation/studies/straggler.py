@@ -282,7 +282,6 @@ def _draw_curves(ax: Any, records: Sequence[Record], key: str, styles: dict[str,
     ax.set_xticks(shown, [str(value) for value in shown])
     ax.set_xticks([], minor=True)
     plain_ticks(ax.yaxis)
-    ax.grid(alpha=0.3)
 
 
 PRESET = StragglerStudy()

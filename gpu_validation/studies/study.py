@@ -179,8 +179,8 @@ class Study(ABC):
             Values of axes to select; all others by default.
         """
         rows = [(self.kinds()[kind].read(record["unit"]), record) for record in records]
-        found = [(unit, record) for unit, record in rows if unit is not None]
-        return [row for row in found if all(getattr(row[0], axis) == value for axis, value in axes.items())]
+        units = [(unit, record) for unit, record in rows if unit is not None]
+        return [row for row in units if all(getattr(row[0], axis) == value for axis, value in axes.items())]
 
     def in_order(self, records: Sequence[Record]) -> list[Record]:
         """Return records in the order of their units.

@@ -363,7 +363,6 @@ def draw_values(swept: dict[str, list[Record]], real: Sequence[tuple[Any, Record
         ax.set_xticks(GRID_SHOWN, [str(tau) for tau in GRID_SHOWN])
         ax.set_xticks([], minor=True)
         plain_ticks(ax.yaxis)
-        ax.grid(alpha=0.3)
     for ax in axes[:, 0]:
         ax.set(ylabel="mean of |grad F|^2")
     return figure
@@ -406,7 +405,7 @@ def draw_regrets(swept: dict[str, list[Record]]) -> Any:
         ax.set(title=title, yscale="log", ylabel="over the best tau measured")
         ax.set_xticks(range(len(swept)), list(swept), rotation=20, ha="right")
         plain_ticks(ax.yaxis)
-        ax.grid(alpha=0.3, axis="y")
+        ax.grid(visible=False, axis="x")
     legend_below(figure, *axes.flat)
     return figure
 

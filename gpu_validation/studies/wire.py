@@ -61,7 +61,7 @@ class WireStudy(Study):
 
     def measure_each(self, m: int, topology: str) -> Record:
         """Create the network of m ranks, start them in it, and return rank 0's records of a topology."""
-        chosen = tuple(known for known in TOPOLOGIES if known.name == topology)
+        chosen = tuple(t for t in TOPOLOGIES if t.name == topology)
         frame = self.shape.mtu - (HEADERS_BYTES - ETHERNET_BYTES)  # the MTU excludes Ethernet headers
         plan = WirePlan(self.operators, self.d, self.lengths_bytes, self.exchanges, frame, chosen, self.seed)
         for operator in self.operators:  # compile before the processes fork
@@ -116,7 +116,6 @@ def _draw(records: Sequence[Record]) -> Any:
         for topology, colour, mark in zip(dict.fromkeys(r["topology"] for r in records), cycle(PALETTE), cycle(MARKS)):
             _draw_topology(ax, [r for r in records if (r["topology"], r["m"]) == (topology, m)], colour, mark, topology)
         ax.set(title=f"m = {m}", xscale="log", yscale="log", xlabel="payload bytes, all ranks")
-        ax.grid(alpha=0.3)
     axes[0, 0].set(ylabel="interface bytes / payload bytes")
     legend_below(figure, *axes.flat)
     return figure

@@ -50,8 +50,6 @@ def _losses(runs: Sequence[Training]) -> Any:
         scale = "log" if max(losses) > 5 * min(losses) > 0 else "linear"
         time.set(xlabel="seconds", ylabel=f"{workload}: loss", yscale=scale)
         bits.set(xlabel="codec bits, all workers", xscale="log", yscale=scale)
-    for ax in axes.flat:
-        ax.grid(alpha=0.3)
     _legend(figure, colours, lines)
     return figure
 
@@ -91,6 +89,5 @@ def _rate_distortion(probes: Sequence[Probe]) -> Any:
         xlabel="squared error per coordinate",
         ylabel="codec bits per coordinate",
     )
-    ax.grid(alpha=0.3)
     ax.legend()
     return figure
