@@ -270,7 +270,7 @@ def _kinds(parameters: Mapping[str, torch.Tensor]) -> list[Any]:
 
 def _address(p: torch.Tensor) -> int:
     try:
-        return int(local(p).data_ptr())
+        return p.data_ptr() or int(local(p).data_ptr())  # a DTensor has the address of this rank's shard
     except RuntimeError:  # some wrappers have no address
         return 0
 
