@@ -175,7 +175,7 @@ class Study(ABC):
             Records of any kinds.
         kind : str
             Kind to select.
-        axes
+        **axes : str or int
             Values of axes to select; all others by default.
         """
         rows = [(self.kinds()[kind].read(record["unit"]), record) for record in records]
