@@ -11,6 +11,8 @@ import numpy as np
 
 from .kernels.threads import mapped
 from .key import Key
+from .message import CorruptMessage
+from .operator import Size
 from .pieces import InRuns, Runs
 
 
@@ -28,6 +30,28 @@ class Streamed(InRuns):
 
     width: int | Fraction
 
+    def bits(self, d: int) -> Size:
+        """Return the bits of the head and of the fields.
+
+        Parameters
+        ----------
+        d : int
+            Number of coordinates.
+        """
+        return Size.fixed(self._length(d))
+
+    def _head_bytes(self, d: int) -> int:
+        """Return the length of the head, by default that of one binary32 number."""
+        return 4
+
+    def _length(self, d: int) -> int:
+        """Return the length of every message in bits."""
+        return 8 * self._head_bytes(d) + -int(-d * self.width // 1)
+
+    def _check_bits(self, bits: int, d: int) -> None:
+        if bits != self._length(d):
+            raise CorruptMessage(f"{self.name} sends {self._length(d)} bits at d = {d}; got {bits}")
+
     @abstractmethod
     def _survey(self, x: np.ndarray) -> np.ndarray:
         """Return the statistics of one run that the head needs: float64, rows that are concatenated over runs."""
@@ -41,8 +65,8 @@ class Streamed(InRuns):
         """Return the fields of the run that begins at coordinate ``start``, as bytes."""
 
     @abstractmethod
-    def _read_head(self, payload: np.ndarray, bits: int, d: int) -> tuple[int, Any]:
-        """Return the length of the head in bytes and the values that ``_values`` needs."""
+    def _read_head(self, head: np.ndarray) -> Any:
+        """Return the values that ``_values`` needs from the bytes of the head."""
 
     @abstractmethod
     def _values(self, fields: np.ndarray, start: int, head: Any, out: np.ndarray) -> Any:
@@ -58,8 +82,7 @@ class Streamed(InRuns):
     def _written(
         self, survey: np.ndarray, parts: Iterable[tuple[slice, np.ndarray]], d: int, key: Key
     ) -> tuple[np.ndarray, int]:
-        size = self.bits(d).exact
-        assert size is not None  # a head and fields have one length
+        size = self._length(d)
         payload = np.empty((size + 7) // 8, np.uint8)
         head, needed = self._head(survey, d)
         payload[: head.size] = head
@@ -80,8 +103,9 @@ class Streamed(InRuns):
         return self._written(survey, parts, x.size, key)
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
-        size, head = self._read_head(payload, bits, d)
-        out = np.empty(d, np.float32)
+        self._check_bits(bits, d)
+        size = self._head_bytes(d)
+        head, out = self._read_head(payload[:size]), np.empty(d, np.float32)
         answers = mapped(
             lambda p: self._values(payload[self._filled(p, size)], p.start, head, out[p]), list(self._runs(d)), d=d
         )
@@ -93,8 +117,9 @@ class Streamed(InRuns):
         return self._written(survey, runs(), d, key)
 
     def _decode_runs(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:
-        size, head = self._read_head(payload, bits, d)
-        answers = []
+        self._check_bits(bits, d)
+        size = self._head_bytes(d)
+        head, answers = self._read_head(payload[:size]), []
         for part in self._runs(d):
             out = np.empty(part.stop - part.start, np.float32)
             answers.append(self._values(payload[self._filled(part, size)], part.start, head, out))

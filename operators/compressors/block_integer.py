@@ -16,7 +16,7 @@ from ..kernels import kernels_for
 from ..kernels.philox import TILE, to_nearest
 from ..key import Key
 from ..message import CorruptMessage
-from ..operator import DeviceOperator, Randomness, Size
+from ..operator import DeviceOperator, Randomness
 from ..random import stream
 from ..streamed import Streamed
 
@@ -114,16 +114,12 @@ class BlockInteger(DeviceOperator, Streamed):
             return StrictlyContractive(error / float(wide @ wide), tight=True)
         return Unbiased(float((rest * (1 - rest) * steps**2).sum()) / float(wide @ wide), tight=True)
 
-    def bits(self, d: int) -> Size:
-        """Return 32 bits per block and ``width`` bits per coordinate."""
-        return Size.fixed(8 * SCALE_BYTES * self._blocks(d) + self.width * d)
-
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
         return cls(), cls(width=4), cls(width=4, rounding="stochastic"), cls(block=100, rounding="stochastic")
 
-    def _blocks(self, d: int) -> int:
-        return -(-d // self.block)
+    def _head_bytes(self, d: int) -> int:
+        return SCALE_BYTES * -(-d // self.block)
 
     def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
         d, kernels = x.numel(), kernels_for(x)
@@ -135,13 +131,12 @@ class BlockInteger(DeviceOperator, Streamed):
         return payload, 8 * room + self.width * d
 
     def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
-        scales = self._read_scales(payload, bits, d)
-        return self._scaled(payload[SCALE_BYTES * scales.numel() :], d, scales)
+        self._check_bits(bits, d)
+        room = self._head_bytes(d)
+        return self._scaled(payload[room:], d, self._read_scales(payload[:room]))
 
-    def _read_scales(self, payload: torch.Tensor, bits: int, d: int) -> torch.Tensor:
-        if bits != self.bits(d).exact:
-            raise CorruptMessage(f"block_integer sends {self.bits(d).exact} bits at d = {d}; got {bits}")
-        scales = read_floats(payload[: SCALE_BYTES * self._blocks(d)])
+    def _read_scales(self, head: torch.Tensor) -> torch.Tensor:
+        scales = read_floats(head)
         if bool((torch.signbit(scales) | ~torch.isfinite(scales)).any()):
             raise CorruptMessage("the scale of a block must be finite and not negative")
         return scales
@@ -175,9 +170,8 @@ class BlockInteger(DeviceOperator, Streamed):
         words = stream(key, x.size, start=start) if stochastic else to_nearest(vector.device)
         return kernels_for(vector).levels.encode(vector, self.block, scales, self.most, words).numpy()
 
-    def _read_head(self, payload: np.ndarray, bits: int, d: int) -> tuple[int, torch.Tensor]:
-        scales = self._read_scales(torch.from_numpy(payload), bits, d)
-        return SCALE_BYTES * scales.numel(), scales
+    def _read_head(self, head: np.ndarray) -> torch.Tensor:
+        return self._read_scales(torch.from_numpy(head))
 
     def _values(self, fields: np.ndarray, start: int, head: torch.Tensor, out: np.ndarray) -> None:
         out[:] = self._scaled(torch.from_numpy(fields), out.size, self._of_run(head, start, out.size)).numpy()

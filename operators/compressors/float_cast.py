@@ -15,12 +15,11 @@ from bounds.claims import StrictlyContractive, Unbiased
 from ..coding.minifloat import NEAREST, cells, nearest_alpha, round_floats, scale_numbers, stochastic_omega, values
 from ..key import Key
 from ..message import CorruptMessage
-from ..operator import Randomness, Size
+from ..operator import Randomness
 from ..quantisers.scale import largest
 from ..random import bits32
 from ..streamed import Streamed
 
-HEAD_BYTES = 2
 ZERO_EXPONENT = 150  # the head is 0 for the zero vector, else 150 + exponent of the largest magnitude
 HIGHEST = 127  # exponent of the largest magnitude that rounding up cannot move beyond binary32
 
@@ -136,9 +135,8 @@ class FloatCast(Streamed):
             return StrictlyContractive(float((np.minimum(rest, spacing - rest) ** 2).sum()) / energy, tight=True)
         return Unbiased(float(rest @ (spacing - rest)) / energy, tight=True)
 
-    def bits(self, d: int) -> Size:
-        """Return 16 bits for the power of two and ``width`` bits per coordinate."""
-        return Size.fixed(8 * HEAD_BYTES + self._format.width * d)
+    def _head_bytes(self, d: int) -> int:
+        return 2
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
@@ -170,10 +168,8 @@ class FloatCast(Streamed):
             round_floats(x.view(np.uint32), highest - head, p, lowest, 1 << (width - 1), random, codes)
         return _big_endian(codes).view(np.uint8)
 
-    def _read_head(self, payload: np.ndarray, bits: int, d: int) -> tuple[int, int]:
-        if bits != self.bits(d).exact:
-            raise CorruptMessage(f"cast to {self.format} sends {self.bits(d).exact} bits at d = {d}; got {bits}")
-        return HEAD_BYTES, int(payload[:HEAD_BYTES].view(">u2")[0])
+    def _read_head(self, head: np.ndarray) -> int:
+        return int(head.view(">u2")[0])
 
     def _values(self, fields: np.ndarray, start: int, head: int, out: np.ndarray) -> tuple[float, bool]:
         """Decode one run; return its largest number and whether a zero is negative."""

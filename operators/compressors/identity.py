@@ -13,7 +13,6 @@ from bounds.claims import StrictlyContractive
 from .. import rows
 from ..key import Key
 from ..message import CorruptMessage, Messages
-from ..operator import Size
 from ..streamed import Streamed
 
 
@@ -36,10 +35,6 @@ class Identity(Streamed):
         """Return alpha = 0: the message is exact."""
         return StrictlyContractive(0.0, tight=True)
 
-    def bits(self, d: int) -> Size:
-        """Return 32 bits per coordinate."""
-        return Size.fixed(32 * d)
-
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
         return (cls(),)
@@ -53,6 +48,9 @@ class Identity(Streamed):
             raise CorruptMessage("identity never sends NaN or infinity")
         return values
 
+    def _head_bytes(self, d: int) -> int:
+        return 0
+
     def _survey(self, x: np.ndarray) -> np.ndarray:
         return np.empty(0)
 
@@ -62,10 +60,8 @@ class Identity(Streamed):
     def _fields(self, x: np.ndarray, start: int, head: None, key: Key) -> np.ndarray:
         return x.astype(">f4").view(np.uint8)
 
-    def _read_head(self, payload: np.ndarray, bits: int, d: int) -> tuple[int, None]:
-        if bits != 32 * d:
-            raise CorruptMessage(f"identity sends 32 d = {32 * d} bits; got {bits}")
-        return 0, None
+    def _read_head(self, head: np.ndarray) -> None:
+        """Return nothing: there is no head."""
 
     def _values(self, fields: np.ndarray, start: int, head: None, out: np.ndarray) -> None:
         out[:] = fields.view(">f4")

@@ -147,9 +147,8 @@ class KLevel(Streamed):
         """Bits per coordinate."""
         return (self.k - 1).bit_length()
 
-    def bits(self, d: int) -> Size:
-        """Return 64 bits for the two ends and ``width`` bits per coordinate."""
-        return Size.fixed(8 * ENDS_BYTES + self.width * d)
+    def _head_bytes(self, d: int) -> int:
+        return ENDS_BYTES
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
@@ -209,15 +208,11 @@ class KLevel(Streamed):
         payload = np.concatenate([ends, pack_fixed(levels, self.width)])
         return payload, 8 * ENDS_BYTES + self.width * levels.size
 
-    def _read_head(self, payload: np.ndarray, bits: int, d: int) -> tuple[int, tuple[float, float]]:
-        if bits != self.bits(d).exact:
-            raise CorruptMessage(
-                f"{self.name} with k = {self.k} sends {self.bits(d).exact} bits at d = {d}; got {bits}"
-            )
-        low, high = (float(end) for end in payload[:ENDS_BYTES].view(">f4"))
+    def _read_head(self, head: np.ndarray) -> tuple[float, float]:
+        low, high = (float(end) for end in head.view(">f4"))
         if not (math.isfinite(low) and math.isfinite(high) and low <= high):
             raise CorruptMessage(f"the ends must be finite and in order; got {low} and {high}")
-        return ENDS_BYTES, (low, high)
+        return low, high
 
     def _values(self, fields: np.ndarray, start: int, head: tuple[float, float], out: np.ndarray) -> tuple[int, int]:
         """Decode one run; return its smallest and its largest level."""

@@ -16,7 +16,7 @@ from ..coding.fixed_width import pack_fixed, unpack_fixed
 from ..coding.minifloat import NEAREST, cells, round_floats, values
 from ..key import Key
 from ..message import CorruptMessage, Messages
-from ..operator import Randomness, Size
+from ..operator import Randomness
 from ..quantisers.scale import largest
 from ..random import bits32, bits32_of_rows
 from ..streamed import Streamed
@@ -94,10 +94,6 @@ class NaturalCompression(Streamed):
             return Unbiased(float(rest @ (spacing - rest)) / energy, tight=True)
         return StrictlyContractive(float((np.minimum(rest, spacing - rest) ** 2).sum()) / energy, tight=True)
 
-    def bits(self, d: int) -> Size:
-        """Return 9 bits per coordinate: sign and exponent."""
-        return Size.fixed(WIDTH * d)
-
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
         return cls(), cls("nearest")
@@ -115,6 +111,9 @@ class NaturalCompression(Streamed):
             raise CorruptMessage("a zero must have no sign")
         return _table().take(codes, mode="clip")
 
+    def _head_bytes(self, d: int) -> int:
+        return 0
+
     def _survey(self, x: np.ndarray) -> np.ndarray:
         return np.array([largest(x)], np.float64)
 
@@ -129,10 +128,8 @@ class NaturalCompression(Streamed):
         round_floats(x.view(np.uint32), 0, 1, LOWEST, NEGATIVE, random, codes)
         return pack_fixed(codes, WIDTH)
 
-    def _read_head(self, payload: np.ndarray, bits: int, d: int) -> tuple[int, None]:
-        if bits != WIDTH * d:
-            raise CorruptMessage(f"natural sends 9 d = {WIDTH * d} bits; got {bits}")
-        return 0, None
+    def _read_head(self, head: np.ndarray) -> None:
+        """Return nothing: there is no head."""
 
     def _values(self, fields: np.ndarray, start: int, head: None, out: np.ndarray) -> None:
         codes = unpack_fixed(fields, WIDTH, out.size)

@@ -15,14 +15,12 @@ from ..coding.fixed_width import pack_fixed
 from ..compilation import jit
 from ..key import Key
 from ..message import CorruptMessage
-from ..operator import Size
 from ..quantisers.lloyd_max import unpack_levels
 from ..quantisers.scale import TINY, largest, round_up_to_float32, tops_and_sums, total
 from ..random import bits32
 from ..rate import Rate
 from ..streamed import Streamed
 
-SCALE_BYTES = 4
 UNIT = 2.0**-32  # a random word times UNIT is uniform on [0, 1)
 MOST_LEVELS = 127
 DIGITS = 6  # base-4 digits of A that are enumerated
@@ -122,10 +120,6 @@ class NaturalDithering(Streamed):
         """Bits per coordinate."""
         return 1 + self.levels.bit_length()
 
-    def bits(self, d: int) -> Size:
-        """Return 32 bits for the norm and ``width`` bits per coordinate."""
-        return Size.fixed(8 * SCALE_BYTES + self.width * d)
-
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
         return cls(), cls(levels=3), cls(levels=1), cls(levels=7, norm="max")
@@ -145,13 +139,11 @@ class NaturalDithering(Streamed):
             _indices(x, head, self.levels, 1 << (self.width - 1), bits32(key, x.size, start=start), codes)
         return pack_fixed(codes, self.width)
 
-    def _read_head(self, payload: np.ndarray, bits: int, d: int) -> tuple[int, float]:
-        if bits != self.bits(d).exact:
-            raise CorruptMessage(f"natural_dithering sends {self.bits(d).exact} bits at d = {d}; got {bits}")
-        scale = float(payload[:SCALE_BYTES].view(">f4")[0])
+    def _read_head(self, head: np.ndarray) -> float:
+        scale = float(head.view(">f4")[0])
         if not math.isfinite(scale) or np.signbit(scale):
             raise CorruptMessage(f"the norm must be finite and not negative; got {scale}")
-        return SCALE_BYTES, scale
+        return scale
 
     def _values(self, fields: np.ndarray, start: int, head: float, out: np.ndarray) -> float:
         """Decode one run; return its largest magnitude."""

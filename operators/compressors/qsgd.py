@@ -130,7 +130,7 @@ class QSGD(DeviceOperator, Streamed):
     def bits(self, d: int) -> Size:
         """Return the fixed length, or bounds on the mean and the worst length."""
         if self.code == "fixed":
-            return Size.fixed(elias.NORM_BITS * -(-d // (self.bucket or d)) + d * rounding.width_of(self.levels))
+            return super().bits(d)
         length = min(d, self.bucket or d)
         whole, rest = divmod(d, length)
         mean, worst = bucket_bits(self.levels, self.norm, self.code, length)
@@ -171,7 +171,7 @@ class QSGD(DeviceOperator, Streamed):
             room = 4 * sent.numel()
             payload = kernels.levels.encode(x, step, sent.double(), self.levels, words, room)
             payload[:room] = float_bytes(sent)
-            return payload, int(self.bits(d).exact or 0)
+            return payload, self._length(d)
         levels = kernels.levels.signed(x, step, sent.double(), self.levels, words)
         return kernels.elias.encode(levels, sent, step, self.code, self.levels)
 
@@ -192,7 +192,7 @@ class QSGD(DeviceOperator, Streamed):
         levels = levels.reshape(m, -1)[:, :d]
         if self.code == "fixed":
             return rows.joined(
-                int(self.bits(d).exact or 0), rows.floats(sent), rows.packed(levels + np.int32(self.levels), self.width)
+                self._length(d), rows.floats(sent), rows.packed(levels + np.int32(self.levels), self.width)
             )
         return elias_cpu.encode_rows(np.ascontiguousarray(levels), sent, step, self.code, self.levels)
 
@@ -200,7 +200,7 @@ class QSGD(DeviceOperator, Streamed):
         step = min(self.bucket or d, d)
         if self.code != "fixed":
             return elias_cpu.decode_rows(messages, d, step, self.code, self.levels, self.norm == "max")
-        payload, buckets = messages.rows(int(self.bits(d).exact or 0)), -(-d // step)
+        payload, buckets = messages.rows(self._length(d)), -(-d // step)
         sent = rows.read_floats(payload[:, : 4 * buckets])
         levels = rows.filled(rows.unpacked(payload[:, 4 * buckets :], d, self.width) - self.levels, step)
         by_bucket = levels.reshape(len(messages), buckets, step)
@@ -218,15 +218,17 @@ class QSGD(DeviceOperator, Streamed):
         return elias_cpu.decode(payload, bits, d, self.bucket or d, self.code, self.levels, self.norm == "max")
 
     def _decode_fixed(self, payload: torch.Tensor, bits: int, d: int) -> torch.Tensor:
-        sent = self._read_norms(payload, bits, d)
+        self._check_bits(bits, d)
+        sent = self._read_norms(payload[: self._head_bytes(d)])
         out, reached = self._scaled(payload[4 * sent.numel() :], d, self.bucket or d, sent)
         self._check([reached.cpu()], sent.cpu())
         return out
 
-    def _read_norms(self, payload: torch.Tensor, bits: int, d: int) -> torch.Tensor:
-        if bits != self.bits(d).exact:
-            raise CorruptMessage(f"{self.code} code sends {self.bits(d).exact} bits at d = {d}; got {bits}")
-        sent = read_floats(payload[: 4 * -(-d // (self.bucket or d))])
+    def _head_bytes(self, d: int) -> int:
+        return 4 * -(-d // (self.bucket or d))
+
+    def _read_norms(self, head: torch.Tensor) -> torch.Tensor:
+        sent = read_floats(head)
         patterns = sent.view(torch.int32)
         if bool(((patterns < 0) | (patterns >= _INFINITY)).any()):
             raise CorruptMessage("a norm must be finite and not negative")
@@ -276,9 +278,8 @@ class QSGD(DeviceOperator, Streamed):
         words = stream(key, x.size, start=start)
         return kernels_for(vector).levels.encode(vector, step, norms.double(), self.levels, words).numpy()
 
-    def _read_head(self, payload: np.ndarray, bits: int, d: int) -> tuple[int, torch.Tensor]:
-        sent = self._read_norms(torch.from_numpy(payload), bits, d)
-        return 4 * sent.numel(), sent
+    def _read_head(self, head: np.ndarray) -> torch.Tensor:
+        return self._read_norms(torch.from_numpy(head))
 
     def _values(self, fields: np.ndarray, start: int, head: torch.Tensor, out: np.ndarray) -> torch.Tensor:
         """Decode one run; return whether each bucket reaches its norm."""

@@ -16,7 +16,7 @@ from ..bits.bitstream import float_bytes, read_floats
 from ..kernels import kernels_for
 from ..key import Key
 from ..message import CorruptMessage, Messages
-from ..operator import DeviceOperator, Size
+from ..operator import DeviceOperator
 from ..quantisers.scale import TINY, nearest, tops_and_sums, total
 from ..streamed import Streamed
 
@@ -66,10 +66,6 @@ class ScaledSign(DeviceOperator, Streamed):
         alpha = 1 - np.abs(wide).sum() ** 2 / (wide.size * np.dot(wide, wide))
         return StrictlyContractive(max(0.0, float(alpha)), tight=True)
 
-    def bits(self, d: int) -> Size:
-        """Return 32 bits for the mean and one bit per coordinate."""
-        return Size.fixed(8 * MEAN_BYTES + d)
-
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
         return (cls(),)
@@ -83,7 +79,8 @@ class ScaledSign(DeviceOperator, Streamed):
         return torch.cat([float_bytes(head), packed if mean > 0 else torch.zeros_like(packed)]), 8 * MEAN_BYTES + d
 
     def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
-        mean = self._read_mean(payload, bits, d)
+        self._check_bits(bits, d)
+        mean = self._read_mean(payload[:MEAN_BYTES])
         return _signed(payload[MEAN_BYTES:], d, mean)
 
     def _encode_rows(self, x: np.ndarray, keys: Sequence[Key]) -> Messages:
@@ -106,10 +103,8 @@ class ScaledSign(DeviceOperator, Streamed):
         """Return the transmitted mean, 0 for a negligible vector; ``top`` is read only if the sum is small."""
         return 0.0 if magnitudes < TINY * d and top < TINY else nearest(magnitudes / d)
 
-    def _read_mean(self, payload: torch.Tensor, bits: int, d: int) -> float:
-        if bits != 8 * MEAN_BYTES + d:
-            raise CorruptMessage(f"scaled_sign sends d + 32 = {d + 32} bits; got {bits}")
-        mean = float(read_floats(payload[:MEAN_BYTES]).item())
+    def _read_mean(self, head: torch.Tensor) -> float:
+        mean = float(read_floats(head).item())
         if not np.isfinite(mean) or np.signbit(mean):
             raise CorruptMessage(f"the mean magnitude must be finite and not negative; got {mean}")
         return mean
@@ -126,8 +121,8 @@ class ScaledSign(DeviceOperator, Streamed):
         packed = kernels_for(vector).signs.pack(vector)
         return (packed if head > 0 else torch.zeros_like(packed)).numpy()
 
-    def _read_head(self, payload: np.ndarray, bits: int, d: int) -> tuple[int, float]:
-        return MEAN_BYTES, self._read_mean(torch.from_numpy(payload), bits, d)
+    def _read_head(self, head: np.ndarray) -> float:
+        return self._read_mean(torch.from_numpy(head))
 
     def _values(self, fields: np.ndarray, start: int, head: float, out: np.ndarray) -> None:
         out[:] = _signed(torch.from_numpy(fields), out.size, head).numpy()

@@ -14,8 +14,8 @@ from bounds.claims import NoClaim
 from .. import rows
 from ..kernels import kernels_for
 from ..key import Key
-from ..message import CorruptMessage, Messages
-from ..operator import DeviceOperator, Size
+from ..message import Messages
+from ..operator import DeviceOperator
 from ..streamed import Streamed
 
 
@@ -53,10 +53,6 @@ class SignSGD(DeviceOperator, Streamed):
         """
         return np.where(np.asarray(x) < 0, -1.0, 1.0), 0.0
 
-    def bits(self, d: int) -> Size:
-        """Return one bit per coordinate."""
-        return Size.fixed(d)
-
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
         return (cls(),)
@@ -65,8 +61,7 @@ class SignSGD(DeviceOperator, Streamed):
         return kernels_for(x).signs.pack(x), x.numel()
 
     def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
-        if bits != d:
-            raise CorruptMessage(f"signsgd sends d = {d} bits; got {bits}")
+        self._check_bits(bits, d)
         return kernels_for(payload).signs.unpack(payload, d)
 
     def _encode_rows(self, x: np.ndarray, keys: Sequence[Key]) -> Messages:
@@ -74,6 +69,9 @@ class SignSGD(DeviceOperator, Streamed):
 
     def _decode_rows(self, messages: Messages, d: int, keys: Sequence[Key]) -> np.ndarray:
         return np.where(rows.unpacked(messages.rows(d), d, 1) > 0, np.float32(-1), np.float32(1))
+
+    def _head_bytes(self, d: int) -> int:
+        return 0
 
     def _survey(self, x: np.ndarray) -> np.ndarray:
         return np.empty(0)
@@ -84,10 +82,8 @@ class SignSGD(DeviceOperator, Streamed):
     def _fields(self, x: np.ndarray, start: int, head: None, key: Key) -> np.ndarray:
         return self._encode(x, key)[0]
 
-    def _read_head(self, payload: np.ndarray, bits: int, d: int) -> tuple[int, None]:
-        if bits != d:
-            raise CorruptMessage(f"signsgd sends d = {d} bits; got {bits}")
-        return 0, None
+    def _read_head(self, head: np.ndarray) -> None:
+        """Return nothing: there is no head."""
 
     def _values(self, fields: np.ndarray, start: int, head: None, out: np.ndarray) -> None:
         out[:] = self._decode(fields, out.size, out.size, None)

@@ -19,7 +19,7 @@ from ..kernels import kernels_for, trits
 from ..kernels.philox import TILE
 from ..key import Key
 from ..message import CorruptMessage, Messages
-from ..operator import DeviceOperator, Size
+from ..operator import DeviceOperator
 from ..quantisers.scale import TINY, tops_and_sums, total
 from ..random import stream, stream_of_rows
 from ..streamed import Streamed
@@ -128,9 +128,11 @@ class TernGrad(DeviceOperator, Streamed):
         scale = self.scale or float(np.abs(mean).max())
         return mean, max(0.0, (scale * float(np.abs(mean).sum()) - float(mean @ mean)) / energy)
 
-    def bits(self, d: int) -> Size:
-        """Return 8 bits per 5 coordinates, and 32 for the scale unless it is shared."""
-        return Size.fixed((0 if self.scale else 8 * SCALE_BYTES) + trits.trit_bits(d))
+    def _head_bytes(self, d: int) -> int:
+        return 0 if self.scale else SCALE_BYTES
+
+    def _length(self, d: int) -> int:
+        return 8 * self._head_bytes(d) + trits.trit_bits(d)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
@@ -144,7 +146,7 @@ class TernGrad(DeviceOperator, Streamed):
             limit = self._limit(kernels.norms.energy(x, d).item(), d)
             x, top = x.clamp(-limit, limit), min(top, limit)
         scale, rate = self._scale_and_rate(top)
-        room = 0 if self.scale else SCALE_BYTES
+        room = self._head_bytes(d)
         payload = kernels.trits.encode(x, rate, stream(key, d, x.device), room)
         if room:
             payload[:room] = float_bytes(torch.tensor([scale], dtype=torch.float32, device=x.device))
@@ -168,7 +170,7 @@ class TernGrad(DeviceOperator, Streamed):
         return rows.joined(8 * SCALE_BYTES * len(heads) + trits.trit_bits(d), *heads, trits.packed_rows(digits))
 
     def _decode_rows(self, messages: Messages, d: int, keys: Sequence[Key]) -> np.ndarray:
-        payload, room = messages.rows(int(self.bits(d).exact or 0)), 0 if self.scale else SCALE_BYTES
+        payload, room = messages.rows(self._length(d)), self._head_bytes(d)
         scales = rows.read_floats(payload[:, :room]) if room else np.full((len(messages), 1), self.scale, np.float32)
         levels, valid = trits.unpacked_rows(payload[:, room:], d)
         if not (valid and np.isfinite(scales).all()) or np.signbit(scales).any():
@@ -189,7 +191,9 @@ class TernGrad(DeviceOperator, Streamed):
         return scale, 0.0 if top < TINY else math.nextafter(1 / scale, math.inf)
 
     def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
-        room, scale = self._read_head(payload[:SCALE_BYTES].cpu().numpy(), bits, d)
+        self._check_bits(bits, d)
+        room = self._head_bytes(d)
+        scale = self._read_head(payload[:room].cpu().numpy())
         out, some, valid = kernels_for(payload).trits.decode(payload[room:], d, scale)
         if not valid:
             raise CorruptMessage("a byte of ternary digits must be below 3^5 = 243")
@@ -214,15 +218,13 @@ class TernGrad(DeviceOperator, Streamed):
         clipped = vector.clamp(-limit, limit) if limit < math.inf else vector
         return kernels_for(vector).trits.encode(clipped, rate, stream(key, x.size, start=start)).numpy()
 
-    def _read_head(self, payload: np.ndarray, bits: int, d: int) -> tuple[int, float]:
-        if bits != self.bits(d).exact:
-            raise CorruptMessage(f"terngrad sends {self.bits(d).exact} bits at d = {d}; got {bits}")
+    def _read_head(self, head: np.ndarray) -> float:
         if self.scale is not None:
-            return 0, self.scale
-        scale = float(payload[:SCALE_BYTES].view(">f4")[0])
+            return self.scale
+        scale = float(head.view(">f4")[0])
         if not math.isfinite(scale) or np.signbit(scale):
             raise CorruptMessage(f"the scale must be finite and not negative; got {scale}")
-        return SCALE_BYTES, scale
+        return scale
 
     def _values(self, fields: np.ndarray, start: int, head: float, out: np.ndarray) -> bool:
         """Decode one run; return whether any digit is not 0."""
