@@ -61,7 +61,7 @@ class Identity(Streamed):
         return x.astype(">f4").view(np.uint8)
 
     def _read_head(self, head: np.ndarray) -> None:
-        """Return nothing: there is no head."""
+        """Do nothing: there is no head."""
 
     def _values(self, fields: np.ndarray, start: int, head: None, out: np.ndarray) -> None:
         out[:] = fields.view(">f4")

@@ -129,7 +129,7 @@ class NaturalCompression(Streamed):
         return pack_fixed(codes, WIDTH)
 
     def _read_head(self, head: np.ndarray) -> None:
-        """Return nothing: there is no head."""
+        """Do nothing: there is no head."""
 
     def _values(self, fields: np.ndarray, start: int, head: None, out: np.ndarray) -> None:
         codes = unpack_fixed(fields, WIDTH, out.size)

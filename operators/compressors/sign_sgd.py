@@ -83,7 +83,7 @@ class SignSGD(DeviceOperator, Streamed):
         return self._encode(x, key)[0]
 
     def _read_head(self, head: np.ndarray) -> None:
-        """Return nothing: there is no head."""
+        """Do nothing: there is no head."""
 
     def _values(self, fields: np.ndarray, start: int, head: None, out: np.ndarray) -> None:
         out[:] = self._decode(fields, out.size, out.size, None)
