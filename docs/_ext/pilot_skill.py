@@ -1,4 +1,4 @@
-"""Tables of the page "Do I need a pilot?", from the records of both prediction studies."""
+"""Tables of the page "Do I need a pilot?", from the records of the three prediction studies."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from reproduced import script
 
 from gpu_validation.studies.prediction import CHEAP, GUESS, RULES, TRIED, Cell, by_place, cells
 
-STUDIES = ("prediction", "prediction-anew")
+STUDIES = ("prediction", "prediction-anew", "prediction-others")
 
 
 @cache
 def all_cells(model: str) -> tuple[Cell, ...]:
-    """The cells of both studies under a model."""
+    """The cells of the studies under a model."""
     found: list[Cell] = []
     for name in STUDIES:
         study, records, _ = script(name).study()

@@ -43,7 +43,6 @@ from ..workloads import Draw, SmallNetwork, Workload
 from .prediction_problems import (
     HALVES,
     LAW,
-    LONGER,
     NETWORKS,
     PROBLEMS,
     QSGD,
@@ -426,7 +425,7 @@ def _times(problem: Problem, trained: dict[str, Curve]) -> dict[Choice, Times]:
     for choice in problem.choices():
         curve = trained[choice.name]
         steps, per_step = curve.steps_to(target), curve.seconds_per_step / (base_steps * base.seconds_per_step)
-        times[choice] = Times(base_steps / steps, per_step, steps, LONGER * problem.steps)
+        times[choice] = Times(base_steps / steps, per_step, steps, problem.longer * problem.steps)
     return times
 
 
@@ -530,7 +529,7 @@ def _half_rows(design: Design, model: str, half: str, every: Sequence[Cell]) -> 
         words = "share of single trainings that intervals hold, of finite predictions"
         yield _row(model, where, words, _held(finite))
     late = float(sum(math.isinf(cell.measured) for cell in others)) / len(others)
-    words = f"share of choices that had not arrived after {LONGER:g} times the synchronous steps"
+    words = "share of choices that had not arrived when their trainings ended"
     yield _row(model, where, words, Median(late, (late, late), 0.0, len(others)))
 
 
@@ -610,7 +609,7 @@ def figures(design: PredictionStudy, records: Sequence[Record]) -> list[Figure]:
         "Predicted by pilots (vertical) against measured in simulated trainings (horizontal): time to the target over "
         f"that of synchronous uncompressed training; one mark a problem, choice and network (D/Y = {ratios}), bars: "
         f"intervals at {design.level:.0%} of every fifth. Dashed: equal; dotted: {TAIL_GOAL:.0%} off. Choices that had "
-        f"not arrived after {LONGER:g} times the steps of the synchronous run are left out, and {hidden} whose "
+        f"not arrived when their trainings ended are left out, and {hidden} whose "
         "progress the pilots' noise hides."
     )
     words = (
@@ -702,7 +701,7 @@ class PredictionStudy(Design, Study):
         """Train with all choices of a problem and one seed."""
         chosen = PROBLEMS[problem]
         rings = [RingOf.ratio(ratio, d=chosen.d, m=chosen.m) for ratio in self.ratios]
-        steps = round(chosen.steps * LONGER)
+        steps = round(chosen.steps * chosen.longer)
         return {"runs": [carried_out(chosen, choice, rings, seed=seed, steps=steps) for choice in chosen.choices()]}
 
     def measure_seconds(self, network: str) -> Record:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .prediction import PredictionStudy
-from .prediction_problems import DESIGN_OTHERS, FROZEN, PROBLEMS
+from .prediction_problems import DESIGN_OTHERS, FRESH, FROZEN, PROBLEMS
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,9 @@ class PredictionOthers(PredictionStudy):
     processes = 1
     measures_seconds = False
 
-    problems: tuple[str, ...] = tuple(name for name, each in PROBLEMS.items() if each.half in (DESIGN_OTHERS, FROZEN))
+    problems: tuple[str, ...] = tuple(
+        name for name, each in PROBLEMS.items() if each.half in (DESIGN_OTHERS, FROZEN, FRESH)
+    )
     networks: tuple[str, ...] = ()
 
 

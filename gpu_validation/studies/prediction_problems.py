@@ -49,11 +49,12 @@ from .prediction_models import Factorisation, Ratings, Recurrent
 
 DESIGN, HELD_OUT, HELD_OUT_LATER = "design", "held-out", "held out later"  # the last after the second was looked at
 DESIGN_OTHERS, FROZEN = "second design", "frozen"  # the last was fixed before any of the two was run
-HALVES = DESIGN, HELD_OUT, HELD_OUT_LATER, DESIGN_OTHERS, FROZEN
+FRESH = "fresh"  # made and run once after the intervals had been widened
+HALVES = DESIGN, HELD_OUT, HELD_OUT_LATER, DESIGN_OTHERS, FROZEN, FRESH
 SIGN, TOP = "scaled_sign", "topk:0.05"
 QSGD, TCDQ = "qsgd:16,bucket=512", "tcdq:omega=1"
 TAUS = (1, 4, 16)
-LONGER = 1.5  # times the synchronous run's steps: so long are the others
+LONGER = 1.5  # times the synchronous run's steps: so long are the others, unless a problem says otherwise
 SHARE = 0.9  # of the fall of the synchronous run is the target
 LEAST_IN_SHARDS = 1000  # parameters; of shorter shards the headers would count, which a pilot's messages do not have
 WINDOW = 1 / 8  # of the steps so far, over which losses are averaged
@@ -64,7 +65,7 @@ class Problem:
     """Parameters
     ----------
     half : str
-        DESIGN, HELD_OUT, HELD_OUT_LATER, DESIGN_OTHERS or FROZEN.
+        One of ``HALVES``.
     workload : Workload
         What is trained.
     m : int
@@ -81,6 +82,8 @@ class Problem:
         How many trainings of each choice.
     first_seed : int, optional
         Of the first training; pilots have others.
+    longer : float, optional
+        Steps of a training over those of the synchronous run.
     """
 
     half: str
@@ -92,6 +95,7 @@ class Problem:
     taus: tuple[int, ...] = TAUS
     seeds: int = 3
     first_seed: int = 0
+    longer: float = LONGER
 
     @property
     def d(self) -> int:
@@ -233,6 +237,38 @@ PROBLEMS |= {
             "wine, Dirichlet(.5)",
             FROZEN,
             LogisticRegression(source=Bundled("wine"), batch=8, eta=0.03, split=Dirichlet(4, seed=4, alpha=0.5)),
+            4,
+            "sgd",
+        ),
+    )
+}
+
+# With Adam on these different data local steps need up to 4.2 times the synchronous steps.
+PROBLEMS["mlp, Dirichlet(.2), Adam"] = replace(PROBLEMS["mlp, Dirichlet(.2), Adam"], longer=2.5)
+
+SMALL: dict[str, Any] = {"operators": (QSGD, SIGN), "steps": 96, "seeds": 2, "first_seed": 300, "longer": 2.5}
+PROBLEMS |= {
+    name: Problem(FRESH, workload, m, optimizer=optimizer, **SMALL)
+    for name, workload, m, optimizer in (
+        ("wine, Dirichlet(.4), Adagrad", _table("wine", 10, 0.03, Dirichlet(4, seed=5, alpha=0.4)), 4, "adagrad"),
+        (
+            "breast cancer, Dirichlet(.2), AdamW",
+            LogisticRegression(
+                source=Bundled("breast_cancer"), batch=8, eta=0.01, split=Dirichlet(4, seed=6, alpha=0.2)
+            ),
+            4,
+            "adamw",
+        ),
+        ("factors, Adam", Factorisation(source=Ratings(users=24, items=20, seed=7), rank=3, eta=0.04), 2, "adam"),
+        (
+            "mlp, Dirichlet(.3), momentum",
+            SmallNetwork(hidden=10, batch=8, eta=0.01, start=8, split=Dirichlet(2, seed=8, alpha=0.3)),
+            2,
+            "momentum",
+        ),
+        (
+            "mlp, Dirichlet(.15)",
+            SmallNetwork(hidden=14, batch=8, eta=0.2, start=9, split=Dirichlet(4, seed=9, alpha=0.15)),
             4,
             "sgd",
         ),

@@ -10,6 +10,7 @@ import ratedist as rd
 from bounds import Interval
 from bounds.estimate import Estimate
 from ratedist.pilots.progress import (
+    FURTHER,
     SHARES,
     UNSEEN,
     RoundTrial,
@@ -62,7 +63,8 @@ def test_progress_that_was_tried_is_that_of_the_trial(name, tau):
     found = progress(piloted(name, 4), operator="qsgd:4", tau=tau)
     assert found.value == pytest.approx(exact_share(problem(name), tau=tau, m=4, omega=OMEGA), rel=1e-9)
     ends = found.interval.lo / found.value, found.interval.hi / found.value
-    assert ends == pytest.approx((math.exp(-1.96 * UNSEEN), math.exp(1.96 * UNSEEN)), rel=1e-4)
+    more = 1.96 * math.hypot(UNSEEN, FURTHER * math.log(found.value))
+    assert ends == pytest.approx((math.exp(-more), math.exp(more)), rel=1e-4)
 
 
 @pytest.mark.parametrize(("tau", "expected"), [(1, 5.0), (2, 4.0), (3, 3.0), (4, 2.0)])
@@ -321,7 +323,7 @@ def test_what_trials_have_not_shown_adds_to_what_their_moments_tell():
     alone, wide = Estimate(0.8, Interval(0.8, 0.8), 0.9), Estimate(0.8, Interval(0.4, 1.6), 0.9)
     for inner, outer in ((each.interval, with_unseen(each).interval) for each in (alone, wide)):
         for end, further in ((inner.lo, outer.lo), (inner.hi, outer.hi)):
-            squares = math.log(end / 0.8) ** 2 + (1.645 * UNSEEN) ** 2
+            squares = math.log(end / 0.8) ** 2 + 1.645**2 * (UNSEEN**2 + (FURTHER * math.log(0.8)) ** 2)
             assert math.log(further / 0.8) ** 2 == pytest.approx(squares, rel=1e-3)
     open_ended = with_unseen(Estimate(0.8, Interval(0.0, math.inf), 0.9)).interval
     assert (open_ended.lo, open_ended.hi) == (0, math.inf)
