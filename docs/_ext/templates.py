@@ -8,6 +8,7 @@ import api
 import catalogue
 import choices
 import implementations
+import kit_records
 import pilot_skill
 import races_in_flight
 import records
@@ -72,6 +73,14 @@ FUNCTIONS = {
         ),
         races_in_flight: ("flight_table", "flight_agreement", "headline_table", "tau_table"),
         implementations: ("published_table", "published_summary"),
+        kit_records: (
+            "kit_kinds_table",
+            "kit_misses",
+            "kit_wrong",
+            "kit_honest",
+            "kit_powers",
+            "kit_seconds_table",
+        ),
         api: ("module_section",),
     }.items()
     for name in names
