@@ -23,15 +23,13 @@ from ..random import normal
 from ..rate import Rate
 from .eden import pack_levels
 
-# Signs of random projections, decoded without bias: one bit per coordinate (QJL: Zandieh et al. 2024).
-#
-# Up to ``QUANTISER_LIMIT`` coordinates the projections are the d rows of a matrix S of independent standard normal
-# numbers. Of one row, <q, s> sign(<s, r>) has the mean sqrt(2/pi) ``<q, r>/|r|``, so sqrt(pi/2)/d S^T sign(S r) has the
-# ``mean r/|r|``. Above, S is sqrt(d) times a Hadamard rotation: about right on most vectors, exact on none.
-
 
 def sketch(r: np.ndarray, key: Key) -> np.ndarray:
-    """Return which projections are positive: bool, shape (d,).
+    """Return which random projections are positive: bool, shape (d,) (QJL: Zandieh et al. 2024).
+
+    Up to ``QUANTISER_LIMIT`` coordinates the projections are the d rows of a matrix S of independent standard normal
+    numbers. Of one row, <q, s> sign(<s, r>) has the mean sqrt(2/pi) ``<q, r>/|r|``, so sqrt(pi/2)/d S^T sign(S r) has
+    the ``mean r/|r|``. Above, S is sqrt(d) times a Hadamard rotation: about right on most vectors, exact on none.
 
     Parameters
     ----------
