@@ -56,7 +56,7 @@ def draw() -> Any:
         limit = [NORM_BITS + worst_case_bits(alpha=a, d=d) for a in grid]
         ax.plot(grid, limit, LINES[3], color=PALETTE[6], label="limit, with 31 bits of norm")
         ax.set(title=f"d = {d}", xlabel="alpha", ylabel="bits a message")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 
 
@@ -66,7 +66,7 @@ def figures() -> list[Figure]:
     caption = (
         f"Marks are measured: mean length of {n} messages of Gaussian vectors, with 95 % intervals. Lines are theory: "
         "the exact expectation with the best Golomb code, two upper bounds on it, and the lower bound for messages of "
-        f"one length."
+        "one length."
     )
     ratios = [row["bits"] / (NORM_BITS + worst_case_bits(alpha=alpha, d=d)) for alpha, d, row in measured()]
     finding = f"Messages are {min(ratios):.2f} to {max(ratios):.2f} times as long as the limit"

@@ -49,7 +49,7 @@ from .prediction_models import Factorisation, Ratings, Recurrent
 
 DESIGN, HELD_OUT, HELD_OUT_LATER = "design", "held-out", "held out later"  # the last after the second was looked at
 DESIGN_OTHERS, FROZEN = "second design", "frozen"  # the last was fixed before any of the two was run
-FRESH = "fresh"  # made and run once after the intervals had been widened
+FRESH = "fresh"  # run before the intervals were widened, judged once after it
 HALVES = DESIGN, HELD_OUT, HELD_OUT_LATER, DESIGN_OTHERS, FROZEN, FRESH
 SIGN, TOP = "scaled_sign", "topk:0.05"
 QSGD, TCDQ = "qsgd:16,bucket=512", "tcdq:omega=1"

@@ -221,7 +221,10 @@ class PilotPlan(Ranked[PilotChoice]):
     @property
     def verdict(self) -> str:
         """The sentence that the answer begins with, which says what to use, or to try where that is not decided."""
-        return f"{'Try' if self.alike else 'Use'} {self.best.name}{_every_step(self.best)}."
+        choice = f"{self.best.name}{_every_step(self.best)}"
+        if math.isinf(self.best.ratio_ends[1]):
+            return f"Try {choice}, first in rounds of a pilot."
+        return f"{'Try' if self.alike else 'Use'} {choice}."
 
     def answer(self) -> Answer:
         """Return what to run, what it gains, what limits it, and what is not decided."""
