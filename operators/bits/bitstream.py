@@ -529,7 +529,13 @@ def in_windows(
 
 
 def concatenate(fields: Sequence[tuple[np.ndarray, int]]) -> tuple[np.ndarray, int]:
-    """Return one bit string from several, without padding between them."""
+    """Return one bit string from several, without padding between them.
+
+    Parameters
+    ----------
+    fields : sequence of (ndarray, int)
+        Each bit string as uint8, zero-padded, and its length in bits.
+    """
     bits = sum(width for _, width in fields)
     out, state = np.zeros((bits + 7) // 8, np.uint8), (np.uint64(0), 0, 0)
     for payload, width in fields:
@@ -544,6 +550,8 @@ def join_messages(messages: Sequence[tuple[np.ndarray, int]], exact: Sequence[in
 
     Parameters
     ----------
+    messages : sequence of (ndarray, int)
+        Payload, uint8, and length in bits of each.
     exact : sequence of int or None
         The length of each message where the receiver knows it, in bits.
     """
@@ -558,6 +566,15 @@ def join_messages(messages: Sequence[tuple[np.ndarray, int]], exact: Sequence[in
 
 def split_messages(payload: np.ndarray, bits: int, exact: Sequence[int | None]) -> list[tuple[np.ndarray, int]]:
     """Return the messages that ``join_messages`` has joined, each with its length in bits.
+
+    Parameters
+    ----------
+    payload : ndarray
+        uint8, the joined bit string.
+    bits : int
+        Its length.
+    exact : sequence of int or None
+        As for ``join_messages``.
 
     Raises
     ------
@@ -581,7 +598,17 @@ def split_messages(payload: np.ndarray, bits: int, exact: Sequence[int | None]) 
 
 
 def extract(buffer: np.ndarray, position: int, bits: int) -> np.ndarray:
-    """Return bits position .. position + bits of a padded payload as bytes of their own, zero-padded."""
+    """Return bits position .. position + bits of a padded payload as bytes of their own, zero-padded.
+
+    Parameters
+    ----------
+    buffer : ndarray
+        uint8, from ``padded``.
+    position : int
+        The first bit.
+    bits : int
+        How many.
+    """
     out = np.zeros((bits + 7) // 8, np.uint8)
     copy_bits(buffer, position, bits, out)
     return out

@@ -186,8 +186,14 @@ PUBLISHED = (
                 "E C(x)[0] at x = (1, 2)",
                 1 / (1 + 2 / 225),
             ),
+            Computed(
+                "finite entries of C(0, -5 10^19)",
+                float(torch.isfinite(cls().compress(torch.tensor([0.0, -5e19]), quantize_level=4)).sum()),
+                2.0,
+                "one call",
+            ),
         ),
-        finding="",
+        finding="the norm is computed in float32 and overflows: at x = (0, -5 10^19) both values become NaN",
     ),
     FLOWER_16,
     replace(

@@ -42,9 +42,9 @@ def outcome(tmp_path_factory):
 )
 def test_pieces_make_the_run_that_is_not_cut(tmp_path, track):
     study = AdaCommCifar((("it", track),), m=2, taus=(1,), tau_0=3, points=track.pieces)
-    cut = study.whole(measured(study, tmp_path / "cut"))[0]["races"]
+    cut = study.whole(measured(study, tmp_path / "cut"))[0][1]["races"]
     uncut = replace(study, tracks=(("it", replace(track, pieces=1)),))
-    whole = uncut.whole(measured(uncut, tmp_path / "whole"))[0]["races"]
+    whole = uncut.whole(measured(uncut, tmp_path / "whole"))[0][1]["races"]
 
     for one, other in zip(cut, whole, strict=True):
         for name in ("seconds", "step", "taus", "losses", "accuracies"):
@@ -54,7 +54,7 @@ def test_pieces_make_the_run_that_is_not_cut(tmp_path, track):
 
 @pytest.mark.thorough
 def test_simulated_time_is_that_of_the_model(outcome):
-    races = {race["name"]: race for race in STUDY.whole(outcome.records)[0]["races"]}
+    races = {race["name"]: race for race in STUDY.whole(outcome.records)[0][1]["races"]}
 
     assert list(races) == ["tau = 1", "tau = 3", "gamma"]
     steps = [race["step"][-1] for race in races.values()]

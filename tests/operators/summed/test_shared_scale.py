@@ -242,7 +242,7 @@ WRONG = {
     DividedTwice: {"error", "unbiasedness"},
     NearestInteger: {"unbiasedness", "steps"},
     OneCoin: {"error"},
-    StaleCoin: {"steps", "unbiasedness"},  # the bets on the mean take steps to be independent
+    StaleCoin: {"steps", "error"},  # without fresh draws a mean over steps is one error
     Unsigned: {"error", "unbiasedness"},
 }
 

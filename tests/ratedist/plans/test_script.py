@@ -1,6 +1,7 @@
 """The line of a script that a plan prints: it runs, and it does what the choice says."""
 
 import inspect
+from dataclasses import replace
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from operators.ddp import register
 from ratedist.plans.run import Rhythm
 from ratedist.plans.script import script_line
 
+WITHOUT_ROUNDS = replace(rd.Pilot.read("resnet20"), rounds=None)
 NODES = {"nodes": 4, "inside": "nvlink4,3e-6", "between": "ethernet_1g,2e-5"}
 
 
@@ -58,7 +60,7 @@ def test_the_line_says_operator_exchange_and_rhythm(operator, exchange, rhythm, 
     assert script_line(operator, exchange, rhythm, **more) == line
 
 
-@pytest.mark.parametrize(("pilot", "is_sure"), [("transformer", True), ("resnet20", False)])
+@pytest.mark.parametrize(("pilot", "is_sure"), [("transformer", True), (WITHOUT_ROUNDS, False)], ids=["tried", "not"])
 def test_a_plan_prints_the_line_of_its_first_choice_or_the_surest_if_that_may_be_slower(pilot, is_sure):
     plan, _ = choices(pilot, bandwidth_bit_per_s=1e12)
     assert (plan.best.ratio_ends[1] <= 1) == is_sure
