@@ -28,9 +28,11 @@ def named(wrong):
 @pytest.mark.every(6)
 @pytest.mark.parametrize("wrong", OF_LENGTHS, ids=named)
 def test_fault_at_some_lengths_or_remainders_is_found(wrong):
+    """By one of two checks: that of a single length in twelve misses one seed in twenty."""
     budget = LONG if wrong.what.startswith(LONG_ONLY) else SHORT
 
-    assert check(wrong.subject, claim=wrong.claim, budget=budget, seed=2, laws=["lengths"]).failures
+    checks = (check(wrong.subject, claim=wrong.claim, budget=budget, seed=seed, laws=["lengths"]) for seed in (2, 3))
+    assert any(report.failures for report in checks)
 
 
 @pytest.mark.parametrize("honest", vectors.HONEST, ids=named)
