@@ -32,6 +32,7 @@ SLOW = {
     "guides/add_an_operator.md",
     "guides/plan_for_your_cluster.md",
 }
+MARK_OF_A_LIST = re.compile(r"\s*(?:[-+*]|\d+\.)\s")
 LANGUAGES = {"bash", "console", "math", "pycon", "python", "sh", "text", "toctree"}
 WITH_PYTHON = [page for page in pages() if {"python", "pycon"} & {block.language for block in blocks(page)}]
 HERE = [page for page in WITH_PYTHON if page not in ELSEWHERE]
@@ -113,3 +114,20 @@ def test_commands_of_the_guide_to_operators_judge_the_operator_of_the_page(tmp_p
             [str(program), *command.split()[1:]], cwd=tmp_path, capture_output=True, text=True, check=False
         )
         assert found.returncode == 0, found.stdout + found.stderr
+
+
+def cut_formulas(text):
+    """Lines that begin a list although a formula of the paragraph is still open: both are shown as they are written."""
+    for paragraph in re.split(r"\n\s*\n", re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)):
+        dollars = 0
+        for line in paragraph.splitlines():
+            if dollars % 2 and MARK_OF_A_LIST.match(line):
+                yield line
+            dollars += line.count("$")
+
+
+def test_no_formula_is_cut_by_the_mark_of_a_list():
+    assert list(cut_formulas("a sum $2 (1\n- 1/m)$ of")) == ["- 1/m)$ of"]
+    assert [*cut_formulas("- $a$\n- $b$"), *cut_formulas("$a - b$\n\n- c $d$")] == []
+    cut = {str(page): [*cut_formulas(page.read_text())] for page in DOCS.rglob("*.md") if "_build" not in page.parts}
+    assert {page: lines for page, lines in cut.items() if lines} == {}
