@@ -76,6 +76,8 @@ class Compared:
         Why there is no measurement.
     is_own : bool, optional
         Whether it came as a function or from a module of the user.
+    has_stated_bits : bool, optional
+        Whether it came as a function, whose bits are those that it states.
     """
 
     family: str
@@ -85,6 +87,7 @@ class Compared:
     seconds: float | None
     remark: str = ""
     is_own: bool = False
+    has_stated_bits: bool = False
 
     def row(self) -> dict[str, Any]:
         """Return the columns of a table; None where there is nothing."""
@@ -224,7 +227,9 @@ class Comparison(Answered):
         facts = {
             "another of yours": " ".join(beside[1:]),
             "smallest error": f"of the others, {smallest}" if beside and smallest else "",
-            "bits of yours": "as the function states them; nothing checks that" if beside else "",
+            "bits of yours": "as the function states them; nothing checks that"
+            if any(row.has_stated_bits for row in self.rows)
+            else "",
             "status": STATUS,
             "how sure": f"the excess of one compressor varies by up to {spread:.2g} bits between messages",
             "changes with": "the vector: give a gradient of your own, of a late step too",
@@ -430,16 +435,7 @@ def _rows(
     from operators import for_bits, specification
 
     if not (rates and _is_family(compressor)):
-        yield _measured(
-            specification(as_operator(compressor)),
-            None,
-            compressor,
-            x,
-            draws,
-            seed,
-            source,
-            is_own=_is_own(compressor),
-        )
+        yield _measured(specification(as_operator(compressor)), None, compressor, x, draws, seed, source)
         return
     for asked in rates:
         try:
@@ -467,11 +463,14 @@ def _is_family(compressor: Compressor) -> TypeGuard[str]:
     return all(equals and field.strip() != kind.rate.field for field, equals, _ in parts)
 
 
-def _is_own(compressor: Compressor) -> bool:
+def _is_function(compressor: Compressor) -> bool:
     from operators.functions.own import Own
 
-    sender = as_operator(compressor)
-    return isinstance(sender, Own) or not type(sender).__module__.startswith("operators.")
+    return isinstance(as_operator(compressor), Own)
+
+
+def _is_own(compressor: Compressor) -> bool:
+    return _is_function(compressor) or not type(as_operator(compressor)).__module__.startswith("operators.")
 
 
 def _measured(
@@ -482,12 +481,17 @@ def _measured(
     draws: int,
     seed: int,
     source: bool,
-    *,
-    is_own: bool = False,
 ) -> Compared:
     point = measure(compressor, x, draws=draws, seed=seed)
-    seconds = _seconds(compressor, x, draws, seed)
-    return Compared(family, asked, point, _source_gap(point, x) if source else None, seconds, is_own=is_own)
+    return Compared(
+        family,
+        asked,
+        point,
+        _source_gap(point, x) if source else None,
+        _seconds(compressor, x, draws, seed),
+        is_own=_is_own(compressor),
+        has_stated_bits=_is_function(compressor),
+    )
 
 
 def _seconds(compressor: Compressor, x: Any, draws: int, seed: int) -> float:

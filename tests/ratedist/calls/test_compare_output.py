@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import ratedist as rd
+from operators import ScaledSign
 from ratedist.calls.compare import require_writable
 from ratedist.drawing import label_of
 from ratedist.interfaces.cli import main
@@ -60,6 +61,17 @@ def test_two_functions_of_ones_own_are_both_answered_and_drawn_differently():
     assert found.answer().facts["another of yours"].startswith(second)
     fills = {line.get_markerfacecolor() for line in found.plot().lines if line.get_marker() == "*"}
     assert len(fills) == 2
+
+
+class Mine(ScaledSign):
+    """An operator from a module of the user: its bits are counted."""
+
+
+def test_only_the_bits_of_a_function_are_as_it_states_them():
+    for own, stated in ((rd.own(lambda x: x / 2, bits=8), True), (Mine(), False)):
+        found = rd.compare([own, "qsgd:4"], X, bits=None)
+        assert [row.is_own for row in found.rows] == [True, False]
+        assert ("as the function states" in str(found)) == stated
 
 
 def test_the_table_names_whose_bits_depend_on_the_vector():
