@@ -72,6 +72,8 @@ class Gentle(Quadratic):
 def f(x):
     return x / 2
 
+g = f
+
 f.bits = 1
 """
 ELSEWHERE = {

@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -380,16 +381,20 @@ def test_a_plan_that_is_not_decided_says_try():
     assert any(plan.alike for plan in plans)
 
 
+@pytest.mark.parametrize("is_tried", [True, False])
 @pytest.mark.parametrize("name", ["resnet20", "transformer"])
-def test_the_table_of_a_pilot_is_sorted_by_time_and_has_the_surest(name):
-    plan = rd.plan(pilot=name, cluster=rd.Cluster(workers=64, step_s=0.5))
+def test_the_table_of_a_pilot_is_sorted_by_time_and_has_the_surest(name, is_tried):
+    pilot = rd.Pilot.read(name)
+    pilot = pilot if is_tried else replace(pilot, rounds=None)
+    plan = rd.plan(pilot=pilot, cluster=rd.Cluster(workers=64, step_s=0.5))
     answer = plan.answer()
     (table,) = answer.tables
-    times = [float(row[4]) for row in table.rows]
+    times = [float("inf" if row[4] == "unknown" else row[4]) for row in table.rows]
     assert times == sorted(times)
     low, high = plan.surest.ratio_ends
     assert f"{low:.3g} to {high:.3g}" in {row[5] for row in table.rows}
-    assert answer.facts["surest"].startswith(plan.surest.name)
+    assert (plan.surest == plan.best) == is_tried
+    assert is_tried or answer.facts["surest"].startswith(plan.surest.name)
 
 
 def test_messages_that_are_not_compressed_have_one_name():
@@ -412,16 +417,16 @@ def test_no_bandwidth_changes_the_choice_where_it_is_said():
 
 
 def test_the_nearest_bandwidth_at_which_the_choice_changes_is_said_first():
-    links = {"inside": rd.Link(3.6e12, 3e-6), "between": rd.Link(1e11, 2e-5)}
+    links = {"inside": rd.Link(3.6e12, 3e-6), "between": rd.Link(1e9, 2e-5)}
     plan = rd.plan(pilot="resnet20", cluster=rd.Cluster(nodes=8, gpus_per_node=8, **links))
-    away = [abs(np.log(turn["bit_per_s"] / 1e11)) for turn in plan.turns]
+    away = [abs(np.log(turn["bit_per_s"] / 1e9)) for turn in plan.turns]
     assert len(away) > 1
     assert away == sorted(away)
     assert plan.answer().facts["changes with"] == plan.turns[0]["words"]
 
 
 def test_a_rival_with_less_time_that_is_ranked_behind_turns_nothing():
-    plan = rd.plan(pilot="resnet20", cluster=rd.Cluster(workers=64, step_s=0.5))
+    plan = rd.plan(pilot="resnet20", cluster=rd.Cluster(workers=16, step_s=0.02, bandwidth_bit_per_s=1e9))
     behind = {choice.operator for choice in plan.shown if choice.ratio < plan.best.ratio}
     assert behind
     rivals = {choice.operator: choice for choice in plan.shown[1:]}

@@ -130,7 +130,7 @@ class ExactMarginals(Law):
             self._compare(subject, example, exact, s2, max(RESOLUTION, run.resolution))
         except Violation:
             budget = context.budget
-            level, seconds = context.level(MOST + budget.shrinking), 1.5 * budget.seconds
+            level, seconds = context.level(MOST + budget.shrinking), 2 * budget.seconds
             moments, unbiased = _relative(exact, example.x, s2), isinstance(claim, Unbiased)
             exclude_hidden(run, moments, level, seconds, unbiased=unbiased)
             exclude_rare_dependence(run, exact.constant, moments, level, unbiased=unbiased)
