@@ -28,7 +28,7 @@ from . import circumstances
 BANDS = (1, 64, 1024, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24)
 PLACES = ("everywhere", "at the end", "in a block", "at the front", "at one coordinate")
 MODULI = tuple(1 << k for k in range(2, 14))
-OTHER_MODULI = (3, 5, 7, 9, 10, 11, 13, 100, 1000)
+OTHER_MODULI = (*(n for n in range(3, 16) if n not in MODULI), 100, 1000)
 ANY, POWER, BESIDE_POWER = "any length", "a power of two", "beside a power of two"
 MULTIPLE, BESIDE_MULTIPLE = "a multiple of a power of two", "beside such a multiple"
 OTHER_MULTIPLE, BESIDE_OTHER = "a multiple of another number", "beside one of another number"

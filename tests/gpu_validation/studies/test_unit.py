@@ -55,7 +55,9 @@ def test_the_words_of_operators_keep_their_colons():
 
 def test_a_text_of_no_kind_is_refused_in_one_sentence():
     assert [STUDY.read(text) for text in ("sweep:a:1", "3:ring")] == [("sweep", ("a", 1)), ("each", (3, "ring"))]
-    with pytest.raises(ValueError, match=r"must be M:TOPOLOGY, run:NETWORK:STEP:OPERATOR, sweep:.*; got 'walk:1'"):
+    with pytest.raises(
+        ValueError, match=r"must be M:TOPOLOGY, run:NETWORK:STEP:OPERATOR, sweep:OPERATOR:SIZE; got 'walk:1'"
+    ):
         STUDY.read("walk:1")
 
 

@@ -94,7 +94,9 @@ def test_a_line_cut_short_anywhere_leaves_what_was_whole(tmp_path):
     path.write_bytes(whole + more)
     assert read_folder(tmp_path)[0].state.steps == 24
     path.write_bytes(whole[: start + 20])
-    with pytest.raises(UsageError, match=r"its files have no complete line yet; wait for the run .* was refused"):
+    with pytest.raises(
+        UsageError, match=r"no telemetry in .*: its files have no complete line yet; wait for the run .* was refused"
+    ):
         read_folder(tmp_path)
 
 

@@ -59,8 +59,7 @@ def test_sampled_histograms_see_the_same_rows(monkeypatch):
 
 
 def test_mixtures_beyond_a_declared_limit_give_way_in_pieces_too(monkeypatch):
-    for module in (codec, codec):
-        monkeypatch.setattr(module, "limit", lambda plan, squares: 0.0)
+    monkeypatch.setattr(codec, "limit", lambda plan, squares: 0.0)
     plan, x = Plan(3237, 0.01, 8, 256), dict(vectors(3237))["waves"].astype(np.float32)
     payload = codec.encode_in_pieces(lambda: cut(x), plan, SEEDS)
     assert payload.tobytes() == codec.encode(x, plan, SEEDS).tobytes()

@@ -28,11 +28,9 @@ def named(wrong):
 @pytest.mark.every(6)
 @pytest.mark.parametrize("wrong", OF_LENGTHS, ids=named)
 def test_fault_at_some_lengths_or_remainders_is_found(wrong):
-    """By one of two checks: that of a single length in twelve misses one seed in twenty."""
     budget = LONG if wrong.what.startswith(LONG_ONLY) else SHORT
 
-    checks = (check(wrong.subject, claim=wrong.claim, budget=budget, seed=seed, laws=["lengths"]) for seed in (2, 3))
-    assert any(report.failures for report in checks)
+    assert check(wrong.subject, claim=wrong.claim, budget=budget, seed=2, laws=["lengths"]).failures
 
 
 @pytest.mark.parametrize("honest", vectors.HONEST, ids=named)
@@ -160,7 +158,7 @@ def test_one_wrong_value_is_found(wrong):
     assert check(wrong.subject, claim=wrong.claim, budget=UNTIMED, seed=5, laws=laws).failures
 
 
-# Mild: a standard check finds each of them in three of four runs.
+# Mild: of eight standard checks five find the first one, of four three the second one.
 BY_CHANCE = "two bits of the mantissa", "shrunk by 15 %"
 
 
