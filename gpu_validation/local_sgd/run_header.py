@@ -97,11 +97,12 @@ def _declared(operator: Operator | Feedback | Summed, d: int, in_shards: bool) -
     if in_shards:
         return SHARDS
     try:
-        size = operator.bits(d).without(operator.carried_bits(d))
+        carried = operator.carried_bits(d)
+        size = operator.bits(d).without(carried)
         claim = NoClaim(OWED) if isinstance(operator, Feedback) else operator.claim(d)
     except ValueError as refused:
-        size, claim = Size(), NoClaim(str(refused))
-    return Declared.of(claim, size)
+        return Declared.of(NoClaim(str(refused)), Size())
+    return Declared.of(claim, size, are_stated=carried > 0)
 
 
 def _extra_bytes(settings: Settings, mode: object, adapts: bool) -> int | None:

@@ -28,6 +28,8 @@ class Declared:
         Upper bound on every length, as in ``Size``.
     reason : str, optional
         Reason of a missing claim.
+    are_stated : bool, optional
+        Whether the lengths of the messages are those that a function states, so that nothing was counted.
     """
 
     kind: str
@@ -36,9 +38,10 @@ class Declared:
     expected_upper_bits: float | None
     worst_case_bits: float | None
     reason: str = ""
+    are_stated: bool = False
 
     @classmethod
-    def of(cls, claim: Claim, size: Size) -> Declared:
+    def of(cls, claim: Claim, size: Size, *, are_stated: bool = False) -> Declared:
         """Make one from a claim and a size.
 
         Parameters
@@ -47,11 +50,13 @@ class Declared:
             Claim of the operator.
         size : Size
             Declared length of its messages.
+        are_stated : bool, optional
+            Whether the lengths of the messages are those that a function states.
         """
         constant = {Unbiased: "omega", Contractive: "alpha"}
         value = next((getattr(claim, name) for kind, name in constant.items() if isinstance(claim, kind)), None)
         reason = claim.reason if isinstance(claim, NoClaim) else ""
-        return cls(type(claim).__name__, value, size.exact, size.expected_upper, size.worst_case, reason)
+        return cls(type(claim).__name__, value, size.exact, size.expected_upper, size.worst_case, reason, are_stated)
 
 
 @dataclass(frozen=True)

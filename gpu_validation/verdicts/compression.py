@@ -55,7 +55,9 @@ class CompressionJudge(Judge):
 
     def declared_bits(self, c: Compression, where: dict[str, Any]) -> Iterable[Comparison]:
         """Compare message lengths with the operator's declared size."""
-        declared, common = c.declared, {**where, "unit": "bit", "n": c.bits.n, "theorem": "Operator.bits"}
+        declared = c.declared
+        of_bits = {"unit": "bit", "n": c.bits.n, "theorem": "Operator.bits", "structural": declared.are_stated}
+        common = {**where, **of_bits}
         if declared.exact_bits is not None:
             same = c.bits.low == c.bits.high == declared.exact_bits
             yield Comparison(

@@ -127,7 +127,9 @@ class Planned:
 
 def of_messages(operator: Operator, source: str, d: int) -> dict[str, Any]:
     """Return the fields of ``Compression`` that are known before anything is measured."""
-    return {"source": source, "d": d, "declared": Declared.of(operator.claim(d), operator.codec_size(d))}
+    are_stated = operator.carried_bits(d) > 0
+    declared = Declared.of(operator.claim(d), operator.codec_size(d), are_stated=are_stated)
+    return {"source": source, "d": d, "declared": declared}
 
 
 @lru_cache
