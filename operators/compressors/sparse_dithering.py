@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from functools import lru_cache
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
@@ -128,7 +128,33 @@ def highest(nu: float, d: int) -> int:
 
 
 @dataclass(frozen=True)
-class SparseDithering(InRuns):
+class _Dithered(InRuns):
+    """What both codes of the levels share."""
+
+    nu: float = 0.1
+
+    sources = ("albasyoni2020",)
+    randomness = "none"
+    rate: ClassVar[Rate]
+    projects = True
+    equivariant = frozenset({"permutation", "scale", "sign"})
+
+    def __post_init__(self) -> None:
+        finest = self.rate.many
+        if not finest <= self.nu <= COARSEST:
+            raise ValueError(f"nu must satisfy 2^{math.log2(finest):.0f} <= nu <= 1 - 2^-40; got nu = {self.nu}")
+
+    def claim(self, d: int) -> StrictlyContractive:
+        """Return alpha = nu."""
+        return StrictlyContractive(self.nu)
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return cls(nu=0.1), cls(nu=0.01), cls(nu=0.9)
+
+
+@dataclass(frozen=True)
+class SparseDithering(_Dithered):
     """Round ``x/|x|`` to multiples of h = 2 sqrt(nu/d), and send the projection of x on the result.
 
     Parameters
@@ -149,31 +175,13 @@ class SparseDithering(InRuns):
     30 + log2 d + 3.35 d at nu = 0.1 and d >= 93.  Zero sends the scale only.
     """
 
-    nu: float = 0.1
-
     name = "sparse_dithering"
-    sources = ("albasyoni2020",)
-    randomness = "none"
     rate = Rate("nu", few=COARSEST, many=FINEST)
-    projects = True
-    equivariant = frozenset({"permutation", "scale", "sign"})
-
-    def __post_init__(self) -> None:
-        if not FINEST <= self.nu <= COARSEST:
-            raise ValueError(f"nu must satisfy 2^-30 <= nu <= 1 - 2^-40; got nu = {self.nu}")
-
-    def claim(self, d: int) -> StrictlyContractive:
-        """Return alpha = nu."""
-        return StrictlyContractive(self.nu)
 
     def bits(self, d: int) -> Size:
         """Return the worst length under the budget sum (n_i - 1/2)^2 <= d/(4 nu) of the non-zero levels."""
         worst = _exact_worst(self.nu, d) if d <= RANKED else _worst(self.nu, d)
         return Size(None, worst, worst)
-
-    @classmethod
-    def examples(cls) -> tuple[Self, ...]:
-        return cls(nu=0.1), cls(nu=0.01), cls(nu=0.9)
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
         g, levels = quantise(x, self.nu)
@@ -382,7 +390,7 @@ def _read(words, position, end, ends, symbols, highest_level, levels, coder, beg
 
 
 @dataclass(frozen=True)
-class ArithmeticSparseDithering(InRuns):
+class ArithmeticSparseDithering(_Dithered):
     """Encode the levels of ``SparseDithering`` with an arithmetic code under a static law.
 
     Parameters
@@ -405,31 +413,13 @@ class ArithmeticSparseDithering(InRuns):
     Sparse Dithering is that of Albasyoni et al. 2020.  Zero sends the scale only.
     """
 
-    nu: float = 0.1
-
     name = "arithmetic_sparse_dithering"
-    sources = ("albasyoni2020",)
-    randomness = "none"
-    rate = Rate("nu", few=COARSEST, many=2.0**-10)
-    projects = True
-    equivariant = frozenset({"permutation", "scale", "sign"})
-
-    def __post_init__(self) -> None:
-        if not FINEST_CODED <= self.nu <= COARSEST:
-            raise ValueError(f"nu must satisfy 2^-10 <= nu <= 1 - 2^-40; got nu = {self.nu}")
-
-    def claim(self, d: int) -> StrictlyContractive:
-        """Return alpha = nu."""
-        return StrictlyContractive(self.nu)
+    rate = Rate("nu", few=COARSEST, many=FINEST_CODED)
 
     def bits(self, d: int) -> Size:
         """Return the bound on the worst levels under the budget ``sum (|n_i| - 1/2)^2 <= d/(4 nu)``."""
         worst = SCALE_BITS + 2 + d * per_coordinate(self.nu)
         return Size(None, worst, worst)
-
-    @classmethod
-    def examples(cls) -> tuple[Self, ...]:
-        return cls(nu=0.1), cls(nu=0.01), cls(nu=0.9)
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
         g, levels = quantise(x, self.nu)

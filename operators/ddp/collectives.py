@@ -253,6 +253,11 @@ class Gather:
         self.received_bytes += self._received.numel()
 
     @property
+    def predicted_bytes(self) -> int:
+        """What all ranks together hand over, from the lengths of the messages alone; known once sent."""
+        return predicted_payload_bytes(self.lengths, self.size)
+
+    @property
     def refused_bytes(self) -> int:
         """What all ranks together hand over in an attempt that turns out as ``Undeclared``."""
         return predicted_payload_bytes(self._exact or (), self.size)
@@ -405,6 +410,11 @@ class Scatter:
         self.received_bytes += sum(self._sizes)
 
     @property
+    def predicted_bytes(self) -> int:
+        """What all ranks together hand over, from the lengths of the messages alone; known once sent."""
+        return predicted_scatter_bytes(self.sent_bytes, self.size)
+
+    @property
     def refused_bytes(self) -> int:
         """What all ranks together hand over in an attempt that turns out as ``Undeclared``."""
         bodies = [(bits + 7) // 8 for bits in self._exact or ()]
@@ -470,37 +480,21 @@ class Counters:
     def __init__(self) -> None:
         self.steps = self.codec_bits = self.payload_bytes = self.predicted_bytes = 0
 
-    def count_gather(self, gather: Gather, *, coded: bool = True, carried_bits: int = 0) -> None:
-        """Add what a gather has sent.
+    def count(self, exchange: Gather | Scatter, *, coded: bool = True, carried_bits: int = 0) -> None:
+        """Add what an exchange has sent.
 
         Parameters
         ----------
-        gather : Gather
-            Once sent.
-        coded : bool, optional
-            Whether its message is an operator's, and counts as codec bits.
-        carried_bits : int, bits, optional
-            What does not count of them.
-        """
-        self.codec_bits += gather.lengths[gather.rank] - carried_bits if coded else 0
-        self.payload_bytes += gather.payload_bytes
-        self.predicted_bytes += predicted_payload_bytes(gather.lengths, gather.size)
-
-    def count_scatter(self, scatter: Scatter, *, coded: bool = True, carried_bits: int = 0) -> None:
-        """Add what a scatter has sent.
-
-        Parameters
-        ----------
-        scatter : Scatter
+        exchange : Gather or Scatter
             Once sent.
         coded : bool, optional
             Whether its messages are an operator's, and count as codec bits.
         carried_bits : int, bits, optional
             What does not count of them.
         """
-        self.codec_bits += scatter.lengths[scatter.rank] - carried_bits if coded else 0
-        self.payload_bytes += scatter.payload_bytes
-        self.predicted_bytes += predicted_scatter_bytes(scatter.sent_bytes, scatter.size)
+        self.codec_bits += exchange.lengths[exchange.rank] - carried_bits if coded else 0
+        self.payload_bytes += exchange.payload_bytes
+        self.predicted_bytes += exchange.predicted_bytes
 
     def count_refused(self, attempt: Gather | Scatter) -> None:
         """Add what an attempt has sent that was ``Undeclared``; nothing was taken from it.

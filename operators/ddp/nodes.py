@@ -203,7 +203,7 @@ def in_nodes(bucket: Bucket, ends: Ends, link: Link, nodes: Nodes, inside: Count
     try:
         scatter.send()
         shard.take(scatter.wait())
-        inside.count_scatter(scatter, coded=False)
+        inside.count(scatter, coded=False)
     except Refusal as refusal:
         shard.refuse(refusal)
     outgoing: Message | int
@@ -230,5 +230,5 @@ def in_nodes(bucket: Bucket, ends: Ends, link: Link, nodes: Nodes, inside: Count
             raise failed from failed.__cause__
         node, stage = divmod(refusal.reason, STAGES)
         raise RankFailed.of(node * nodes.ranks + refusal.rank, stage, bucket.step) from refusal
-    inside.count_gather(gather, coded=False)
+    inside.count(gather, coded=False)
     return gather.then(shard.whole)

@@ -222,7 +222,7 @@ def two_shots(bucket: Exchanged, ends: TwoShotEnds, link: Link) -> Phases:
         raise RankFailed(bucket.words(refusal), refusal.rank, COMPRESS) from failure
     yield
     merged, failure = _merged(scatter.wait(), bucket, ends)
-    link.counters.count_scatter(scatter, carried_bits=ends.carried_bits(bucket.names))
+    link.counters.count(scatter, carried_bits=ends.carried_bits(bucket.names))
     exact = link.exact(MERGE, ends.exact_bits(bucket.names, "means"))
     gather = Gather(merged, group=link.group, device=link.device, exact=exact)
     yield
@@ -258,5 +258,5 @@ def _merged(
 
 def _received(gather: Gather, bucket: Exchanged, ends: Ends, link: Link, carried_bits: int) -> Means:
     """Count what a gather has sent; its messages are decoded in the background."""
-    link.counters.count_gather(gather, carried_bits=carried_bits)
+    link.counters.count(gather, carried_bits=carried_bits)
     return gather.then(lambda messages: ends.mean(messages, bucket.names, bucket.step))

@@ -208,7 +208,7 @@ class SummedGradients(Copies, Counters):
         except Refusal as refusal:
             raise RankFailed(bucket.words(refusal), refusal.rank, COMPRESS) from error
         arrived = scatter.wait()
-        self.count_scatter(scatter)
+        self.count(scatter)
         return arrived
 
     def _sums(self, exchange: Exchange, arrived: Sequence[Message]) -> None:
@@ -227,7 +227,7 @@ class SummedGradients(Copies, Counters):
             words = f"rank {refusal.rank} could not form the sum of its shard at step {self.steps}{why}"
             raise RankFailed(words, refusal.rank, MERGE) from error
         exchange.receive(gather.wait(), self.size)
-        self.count_gather(gather, coded=False)
+        self.count(gather, coded=False)
 
     # -- restart -----------------------------------------------------------------------------------------
     def state_dict(self) -> dict[str, Any]:

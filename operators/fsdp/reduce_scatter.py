@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.fsdp._fully_shard._fsdp_api import ReduceScatter
 
-from ..ddp.collectives import Refusal, Scatter, predicted_scatter_bytes
+from ..ddp.collectives import Counters, Refusal, Scatter
 from ..ddp.equal_settings import gathered
 from ..ddp.failures import explaining
 from ..exchange.channel import TO_OWNER, Channel
@@ -99,7 +99,7 @@ def _queued(end: Callable[[], None]) -> bool:
 SUMS = ("SUM", "AVG")
 
 
-class CompressedReduceScatter(ReduceScatter):
+class CompressedReduceScatter(Counters, ReduceScatter):
     """What ``FSDPModule.set_custom_reduce_scatter`` takes, for one module; see ``register`` for a whole model.
 
     Parameters
@@ -111,23 +111,13 @@ class CompressedReduceScatter(ReduceScatter):
     module : str, optional
         Name of the module, for what is said of errors.
 
-    Attributes
-    ----------
-    steps : int
-        Backward passes so far.
-    codec_bits : int, bits
-        Lengths of this rank's messages.
-    payload_bytes : int, bytes
-        What this rank has handed to the transport, headers included.
-    predicted_bytes : int, bytes
-        What all ranks together should have handed over, from the lengths of the messages alone.
     """
 
     def __init__(self, operator: Operator | Feedback, *, key: Key = Key(0), module: str = "") -> None:  # noqa: B008
         if not isinstance(operator, Operator | Feedback):
             raise TypeError(f"operator must be an instance of Operator or Feedback; got {operator!r}")
         self.operator, self.key, self.module = operator, key, module
-        self.steps = self.codec_bits = self.payload_bytes = self.predicted_bytes = 0
+        super().__init__()
         self._senders: list[Channel] = []
         self._receivers: list[Channel] = []
         self._saved: list[State] = []
@@ -236,9 +226,7 @@ class CompressedReduceScatter(ReduceScatter):
             refusal.rank = dist.get_global_rank(group, refusal.rank)
             raise ValueError(_words(refusal, what, x.numel())) from failure
         messages = scatter.wait()
-        self.codec_bits += scatter.lengths[scatter.rank]
-        self.payload_bytes += scatter.payload_bytes
-        self.predicted_bytes += predicted_scatter_bytes(scatter.sent_bytes, scatter.size)
+        self.count(scatter)
         return messages
 
     @property
@@ -252,11 +240,10 @@ class CompressedReduceScatter(ReduceScatter):
     def state_dict(self) -> dict[str, Any]:
         """Return what is remembered and counted: tensors and plain values only."""
         states = [channel.state for channel in self._channels] or self._saved
-        counters = [self.steps, self.codec_bits, self.payload_bytes, self.predicted_bytes]
         return {
             "fingerprint": self._fingerprint,
             "states": [{k: v.clone() for k, v in state.items()} for state in states],
-            "counters": counters,
+            "counters": self.counted,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -281,7 +268,7 @@ class CompressedReduceScatter(ReduceScatter):
         if self._channels and self._saved:
             for channel, saved in zip(self._channels, self._saved, strict=True):
                 channel.state = saved
-        self.steps, self.codec_bits, self.payload_bytes, self.predicted_bytes = state["counters"]
+        self.counted = state["counters"]
 
 
 def _words(refusal: Refusal, what: str, entries: int) -> str:
