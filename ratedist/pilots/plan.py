@@ -319,7 +319,7 @@ class PilotPlan(Ranked[PilotChoice]):
         return f"no, predicted from one pilot{covered or '; no theorem covers this choice'}"
 
     def _table(self) -> Table:
-        shown = sorted({*self.shown, self.surest}, key=lambda choice: (choice.ratio, choice.ratio_ends, choice.name))
+        shown = sorted({*self.shown, self.surest}, key=lambda choice: (choice.ranked_by, choice.ratio, choice.name))
         rows = []
         for choice in shown:
             name = operator_text(choice.operator)

@@ -12,7 +12,7 @@ import pytest
 import ratedist as rd
 from bounds.theorems import pasgd_iterations
 from ratedist.interfaces.cli import main
-from ratedist.plans.ranking import turns
+from ratedist.plans.ranking import exchange_text, operator_text, turns
 from ratedist.records import Answer, Table
 
 from .pilots.test_pilot_plan import asked_of, flat, noisy, pilot_on, problem
@@ -383,14 +383,20 @@ def test_a_plan_that_is_not_decided_says_try():
 
 @pytest.mark.parametrize("is_tried", [True, False])
 @pytest.mark.parametrize("name", ["resnet20", "transformer"])
-def test_the_table_of_a_pilot_is_sorted_by_time_and_has_the_surest(name, is_tried):
+def test_the_table_of_a_pilot_is_in_the_order_of_the_ranking_and_has_the_surest(name, is_tried):
     pilot = rd.Pilot.read(name)
     pilot = pilot if is_tried else replace(pilot, rounds=None)
     plan = rd.plan(pilot=pilot, cluster=rd.Cluster(workers=64, step_s=0.5))
     answer = plan.answer()
     (table,) = answer.tables
-    times = [float("inf" if row[4] == "unknown" else row[4]) for row in table.rows]
-    assert times == sorted(times)
+    assert table.rows[0][:3] == (
+        operator_text(plan.best.operator),
+        exchange_text(plan.best.exchange),
+        str(plan.best.tau),
+    )
+    numbers = [row[5].rpartition(" to ")[2] if is_tried else row[4] for row in table.rows if row[4] != "unknown"]
+    assert len(numbers) > 3
+    assert list(map(float, numbers)) == sorted(map(float, numbers))
     low, high = plan.surest.ratio_ends
     assert f"{low:.3g} to {high:.3g}" in {row[5] for row in table.rows}
     assert (plan.surest == plan.best) == is_tried
