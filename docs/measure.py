@@ -55,6 +55,8 @@ def options(main: Callable[..., Any], words: Sequence[str], description: str | N
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit("a script of the documentation must be named, such as benchmarks/hook.py; got none: name one")
     for variable in THREADS:
         os.environ.setdefault(variable, "1")
     script = load(DOCS / sys.argv[1])

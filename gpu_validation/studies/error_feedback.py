@@ -165,7 +165,7 @@ class ErrorFeedbackStudy(Study):
         """Judge the end of the path of signs without memory."""
         about: dict[str, Any] = {"operator": method, "workload": problem, "quantity": "objective at the end"}
         if (problem, method) == ("kinks", "signsgd"):
-            about["theorem"] = "x1 + x2 = 2.5 for ever, so f >= 1.25"
+            about["theorem"] = "x1 + x2 stays 2.5, so f >= 1.25"
             value = record["final"]
             return [
                 Comparison(

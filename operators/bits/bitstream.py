@@ -529,7 +529,7 @@ def in_windows(
 
 
 def concatenate(fields: Sequence[tuple[np.ndarray, int]]) -> tuple[np.ndarray, int]:
-    """Return one bit string from several, without padding between them.
+    """Join bit strings without padding between them; return the bytes and the number of bits.
 
     Parameters
     ----------
@@ -546,7 +546,7 @@ def concatenate(fields: Sequence[tuple[np.ndarray, int]]) -> tuple[np.ndarray, i
 
 
 def join_messages(messages: Sequence[tuple[np.ndarray, int]], exact: Sequence[int | None]) -> tuple[np.ndarray, int]:
-    """Return one bit string of several messages; a message whose length is not known beforehand is preceded by it.
+    """Join messages into one bit string; before a message of unknown length stands its length.
 
     Parameters
     ----------
