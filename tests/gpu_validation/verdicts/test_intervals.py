@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from bounds.claims import Unbiased
 from gpu_validation.records.compression import Compression, Declared
 from gpu_validation.records.sample import Sample
+from gpu_validation.studies.grid.planned import of_messages
 from gpu_validation.verdicts.comparisons import mean_row
 from gpu_validation.verdicts.compression import compression_rows
 from gpu_validation.verdicts.intervals import (
@@ -23,8 +24,11 @@ from gpu_validation.verdicts.intervals import (
     student_interval,
     variance_interval,
 )
-from gpu_validation.verdicts.verdict import Verdict
-from operators import Size
+from gpu_validation.verdicts.verdict import Outcome, Verdict
+from operators import Identity, Size
+from operators.functions.own import Own
+
+HALF = Own(lambda x: x / 2, 8)
 
 LEVEL = 0.05
 RUNS = 250
@@ -192,6 +196,15 @@ def test_a_rare_large_error_never_confirms_a_claim(rare):
         assert ratios.high > 4
         assert row.verdict is not Verdict.HOLDS
         assert row.interval[0] <= row.measured <= row.interval[1]
+
+
+@pytest.mark.parametrize(("operator", "outcome"), [(Identity(), Outcome.EVIDENCE), (HALF, Outcome.SAME_CODE)])
+def test_lengths_that_a_function_states_are_no_evidence(operator, outcome):
+    messages = of_messages(operator, "gaussian", 8)
+    ratios, length = Sample.of(np.linspace(0.1, 0.2, 9)), messages["declared"].exact_bits
+    compression = Compression(**messages, bits=Sample.of(np.full(9, length)), ratio=ratios, error_per_coordinate=ratios)
+    rows = compression_rows(compression, false_alarm=1e-4, operator="mine", workload="gaussian")
+    assert [row.outcome for row in rows if row.theorem == "Operator.bits"] == [outcome]
 
 
 @pytest.mark.parametrize("values", [[], [1.0, math.nan], [math.inf, -math.inf]])
