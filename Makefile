@@ -21,11 +21,12 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m operators.precompile
 	touch $(RUNS) $@
 
-# What real runs need, without tests, documentation and browser.
+# What real runs need, without tests, documentation and browser; loops of the operators in `quick` only.
+QUICK_OPERATORS = from gpu_validation.studies.quick import PRESET as P; print(*{o.name for c in P.cells for o in c.operators or P.operators})
 $(RUNS): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e ".[validate]"
-	$(BIN)/python -m operators.precompile
+	$(BIN)/python -m operators.precompile $$($(BIN)/python -c "$(QUICK_OPERATORS)")
 	touch $@
 
 setup: $(STAMP)
