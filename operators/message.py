@@ -15,8 +15,8 @@ import torch
 from bounds.fields import whole
 
 MAGIC = b"RDm"
-VERSION = 1
-_HEAD = struct.Struct(">3sBQQ")  # magic, version, d, bits
+VERSION = 2
+_HEADS = {1: struct.Struct(">3sBQQ"), VERSION: struct.Struct(">3sBQQI")}  # magic, version, d, bits, format id
 _CRC = struct.Struct(">I")
 
 
@@ -61,22 +61,24 @@ class Message:
         """Length of the payload in bytes, ceil(bits / 8)."""
         return self.payload.numel()
 
-    def to_bytes(self, *, d: int = 0) -> bytes:
+    def to_bytes(self, *, d: int = 0, format_id: int = 0) -> bytes:
         """Return the framed form for storage and untrusted transports.
 
-        The frame holds magic, version, d, bits, payload and CRC-32.
+        The frame holds magic, version, d, bits, format id, payload and CRC-32.
 
         Parameters
         ----------
         d : int, optional
             Number of coordinates.
+        format_id : int, optional
+            ``Operator.format_id`` of the encoder, so that a decoder with other settings refuses the frame; 0: none.
         """
-        body = _HEAD.pack(MAGIC, VERSION, d, self.bits) + self.payload.cpu().numpy().tobytes()
+        body = _HEADS[VERSION].pack(MAGIC, VERSION, d, self.bits, format_id) + self.payload.cpu().numpy().tobytes()
         return body + _CRC.pack(zlib.crc32(body))
 
     @classmethod
-    def from_bytes(cls, data: bytes, *, d: int | None = None) -> Message:
-        """Read a frame of ``to_bytes``.
+    def from_bytes(cls, data: bytes, *, d: int | None = None, format_id: int = 0) -> Message:
+        """Read a frame of ``to_bytes``, of this or an earlier version.
 
         Parameters
         ----------
@@ -84,23 +86,32 @@ class Message:
             A frame of ``to_bytes``.
         d : int or None, optional
             If given, the frame must state the same d.
+        format_id : int, optional
+            If not 0, a frame that states a format must state this one.  Frames of version 1 state none.
 
         Raises
         ------
         CorruptMessage
-            If the frame is damaged, truncated, extended or for another d.
+            If the frame is damaged, truncated, extended, for another d or of another format.
         """
-        if len(data) < _HEAD.size + _CRC.size:
-            raise CorruptMessage(f"a frame has at least {_HEAD.size + _CRC.size} bytes; got {len(data)}")
+        least = _HEADS[1].size + _CRC.size
+        if len(data) < least:
+            raise CorruptMessage(f"a frame has at least {least} bytes; got {len(data)}")
         body, (crc,) = data[: -_CRC.size], _CRC.unpack(data[-_CRC.size :])
         if zlib.crc32(body) != crc:
             raise CorruptMessage("the frame's CRC-32 does not match its content; request it again")
-        magic, version, stated_d, bits = _HEAD.unpack_from(body)
-        if magic != MAGIC or version != VERSION:
-            raise CorruptMessage(f"not a message frame of version {VERSION}: it starts with {body[:4]!r}")
+        head = _HEADS.get(body[len(MAGIC)])
+        if not body.startswith(MAGIC) or head is None or len(body) < head.size:
+            raise CorruptMessage(f"not a message frame of version 1 or {VERSION}: it starts with {body[:4]!r}")
+        _, _, stated_d, bits, *stated_format = head.unpack_from(body)
         if d is not None and d != stated_d:
             raise CorruptMessage(f"the frame is for d = {stated_d}; expected d = {d}")
-        raw = bytearray(body[_HEAD.size :])
+        if format_id and stated_format and stated_format[0] not in (0, format_id):
+            raise CorruptMessage(
+                f"the frame has format {stated_format[0]:#010x}; expected {format_id:#010x}: "
+                "decode it with the operator that encoded it"
+            )
+        raw = bytearray(body[head.size :])
         if len(raw) != (bits + 7) // 8:
             raise CorruptMessage(f"the frame announces {bits} bits but carries {len(raw)} bytes")
         return cls(torch.frombuffer(raw, dtype=torch.uint8) if raw else torch.empty(0, dtype=torch.uint8), bits)

@@ -6,7 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, Self
 
@@ -16,6 +16,7 @@ import torch
 from bounds.claims import Claim
 from bounds.fields import Fields, whole
 
+from .fingerprint import combined, differing, fingerprint
 from .inputs import canonical as canonical
 from .inputs import canonical_rows, canonical_tensor, plain_tensor
 from .kernels import is_forced
@@ -95,6 +96,8 @@ class Operator(Fields, ABC):
         Keys in ``bounds/references.bib`` of the works that the docstring names; empty by default.
     rate : Rate or None
         Field that controls the bits of the messages, for ``for_bits``; None where there is none.
+    format_version : int
+        Version of the message format; increase it when the same fields write other bytes.
 
     Notes
     -----
@@ -109,6 +112,19 @@ class Operator(Fields, ABC):
     projects: ClassVar[bool] = False
     sources: ClassVar[tuple[str, ...]] = ()
     rate: ClassVar[Rate | None] = None
+    format_version: ClassVar[int] = 1
+
+    @property
+    def format_id(self) -> int:
+        """Number of the message format, 1 .. 2^32 - 1.
+
+        It depends on the name, ``format_version`` and the fields that differ from their defaults, so that a new field
+        with a default changes no number.
+        """
+        values = fingerprint({field.name: getattr(self, field.name) for field in fields(self)})  # type: ignore[arg-type]
+        defaults = fingerprint({field.name: field.default for field in fields(self)})  # type: ignore[arg-type]
+        chosen = {name: values[name] for name in differing(values, defaults)}
+        return combined(fingerprint({"": f"{self.name} {self.format_version}"}) | chosen) % (2**32 - 1) + 1
 
     @abstractmethod
     def claim(self, d: int) -> Claim:
