@@ -37,7 +37,8 @@ validate: $(RUNS)
 # On a machine with one GPU, without a network: kernels, hook and training there against the CPU, at most 8 minutes.
 # Runs in .venv if it is there, else in PYTHON with what is installed.  Without a GPU the record says "not run".
 gpu:
-	$(if $(wildcard $(BIN)/python),$(BIN)/python,$(PYTHON)) docs/benchmarks/gpu.py --out results/gpu.json
+	mkdir -p results
+	PYTHONPATH=. $(if $(wildcard $(BIN)/python),$(BIN)/python,$(PYTHON)) docs/measure.py benchmarks/gpu.py > results/gpu.json
 
 # For those who install: on x86-64 with the loops' code, for every processor of its levels 3 and 4.
 wheel: $(RUNS)

@@ -11,11 +11,12 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 
 def load(folder: str, name: str) -> ModuleType:
-    """Import docs/FOLDER/NAME.py; what it imports is looked for in its own folder last, where a benchmark is called
-    as a package."""
-    path = str(DOCS / folder)
-    sys.path.append(path)
+    """Import docs/FOLDER/NAME.py; what it imports is looked for in docs and its own folder last, where a benchmark is
+    called as a package."""
+    paths = [str(DOCS), str(DOCS / folder)]
+    sys.path += paths
     try:
         return importlib.import_module(name)
     finally:
-        sys.path.remove(path)
+        for path in paths:
+            sys.path.remove(path)

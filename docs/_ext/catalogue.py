@@ -300,7 +300,7 @@ def status_table() -> str:
     return table(["status", "bounds"], [[status.value, str(count)] for status, count in counts.items()])
 
 
-def coverage_table() -> str:
+def plan_table() -> str:
     """Which theorems a plan rests on, and why it does not rest on the others."""
     rows = [[f"[{code(name)}](#bound-{name})", escape(why)] for name, why in coverage().items()]
     return table(["theorem", "in a plan"], rows)

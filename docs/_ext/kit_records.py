@@ -6,13 +6,10 @@ import json
 from collections import Counter
 
 from markdown_text import code, escape, number, table
-from records import DATA, lines_of, with_provenance
+from records import DATA, lines_of, rows_of, with_provenance
 
 KINDS, HONEST, POWERS, SECONDS = (
-    "wrong_by_kind.jsonl",
-    "honest_runs.jsonl",
-    "stated_powers.jsonl",
-    "kit_seconds.jsonl",
+    f"{name}.jsonl" for name in ("wrong_by_kind", "honest_runs", "stated_powers", "kit_seconds")
 )
 
 
@@ -71,13 +68,9 @@ def kit_powers() -> str:
 
 def kit_seconds_table() -> str:
     """Processor seconds of the standard check of codecs and functions: median and largest."""
-    rows = [row for row in lines_of(SECONDS) if "seconds" in row]
     cells = []
     for form in ("codec", "function"):
-        of = sorted((row for row in rows if row["form"] == form), key=lambda row: row["seconds"])
-        if of:
-            middle, slowest = of[len(of) // 2]["seconds"], of[-1]
-            cells.append(
-                [form, str(len(of)), number(middle, 3), f"{number(slowest['seconds'], 3)}, {code(slowest['operator'])}"]
-            )
+        of = sorted((row for row in rows_of(SECONDS, "seconds") if row["form"] == form), key=lambda row: row["seconds"])
+        middle, slowest = number(of[len(of) // 2]["seconds"], 3), of[-1]
+        cells.append([form, str(len(of)), middle, f"{number(slowest['seconds'], 3)}, {code(slowest['operator'])}"])
     return with_provenance(SECONDS, table(["form", "n", "median, s", "slowest, s"], cells))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import api
@@ -9,11 +12,8 @@ import catalogue
 import choices
 import implementations
 import kit_records
-import pilot_skill
-import races_in_flight
 import records
-import speed_ups
-import speeds
+import study_tables
 from jinja2 import Environment, StrictUndefined
 from sphinx.application import Sphinx
 
@@ -25,66 +25,22 @@ FOLDERS = (
     "guides/choose_tau",
     "guides/do_i_need_a_pilot",
 )
-FUNCTIONS = {
-    name: getattr(module, name)
-    for module, names in {
-        catalogue: (
-            "notation_table",
-            "property_table",
-            "conclusion_table",
-            "bound_overview",
-            "entry",
-            "status_table",
-            "coverage_table",
-            "formula_of",
-            "assumption_of",
-            "bound_value",
-            "tau_star_formula",
-            "experiments",
-            "operator_overview",
-            "family_overview",
-        ),
-        records: (
-            "peers_table",
-            "codec_table",
-            "trellis_table",
-            "averaging_table",
-            "loop_table",
-            "http_table",
-            "rate_table",
-            "operators_table",
-            "mutation_table",
-            "mutation_score",
-            "coverage_table",
-            "exit_statuses_table",
-        ),
-        choices: ("compressor_choice",),
-        speed_ups: ("speed_up_table",),
-        pilot_skill: ("rule_by_network_table", "skill_by_problem_table"),
-        speeds: (
-            "first_message_table",
-            "bookkeeping_table",
-            "hook_table",
-            "two_shots_table",
-            "checks_table",
-            "large_table",
-            "theory_table",
-            "runs_table",
-        ),
-        races_in_flight: ("flight_table", "flight_agreement", "headline_table", "tau_table"),
-        implementations: ("published_table", "published_summary"),
-        kit_records: (
-            "kit_kinds_table",
-            "kit_misses",
-            "kit_wrong",
-            "kit_honest",
-            "kit_powers",
-            "kit_seconds_table",
-        ),
-        api: ("module_section",),
-    }.items()
-    for name in names
-}
+MODULES = (api, catalogue, choices, implementations, kit_records, records, study_tables)
+
+
+def functions(*modules: ModuleType) -> dict[str, Callable[..., Any]]:
+    """Name -> function of all public functions that the modules define.  Raises ValueError if two have one name."""
+    found: dict[str, Callable[..., Any]] = {}
+    for module in modules:
+        for name, function in inspect.getmembers(module, inspect.isroutine):
+            if function.__module__ == module.__name__ and not name.startswith("_"):
+                if name in found:
+                    raise ValueError(f"{found[name].__module__} and {module.__name__} both define {name}")
+                found[name] = function
+    return found
+
+
+FUNCTIONS = functions(*MODULES)
 
 
 def render(app: Sphinx, docname: str, source: list[str]) -> None:

@@ -1,8 +1,8 @@
 """Run every benchmark of speed, one after the other, into docs/data: one command, which goes on where it was stopped.
 
-    python docs/benchmarks/all.py            # what has not been run at this commit
-    python docs/benchmarks/all.py --list     # the commands, how long each takes, and which are done
-    python docs/benchmarks/all.py --only averaging hook --anew
+    python docs/measure.py benchmarks/all.py           # what has not been run at this commit
+    python docs/measure.py benchmarks/all.py --list    # the commands, how long each takes, and which are done
+    python docs/measure.py benchmarks/all.py --only averaging hook --again
 
 Each benchmark measures in turns with its peers and gives ratios with intervals, or processor seconds of one thread
 where nothing is to be compared; its own first lines say what.  A record takes the place of the one before when its
@@ -13,7 +13,6 @@ is not run again.  Take a quiet machine; nothing here runs beside another.
 
 from __future__ import annotations
 
-import argparse
 import ast
 import json
 import os
@@ -22,7 +21,8 @@ import shlex
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +59,8 @@ BENCHMARKS = (
     Benchmark("first-message", "first_message.jsonl", "benchmarks/first_message.py", 6),
     Benchmark("operators", "operators_benchmark.jsonl", "benchmarks/operators.py", 4),
     Benchmark("peers", "operators_goals.jsonl", "benchmarks/operators.py --peers --d 10000000", 3),
-    Benchmark("tcdq", "tcdq_speed.jsonl", "benchmarks/tcdq.py --speed", 1),
-    Benchmark("gaps", "tcdq_gaps.jsonl", "benchmarks/tcdq.py --gaps", 1),
+    Benchmark("tcdq", "tcdq_speed.jsonl", "benchmarks/tcdq.py --speed 4000000", 1),
+    Benchmark("gaps", "tcdq_gaps.jsonl", "benchmarks/tcdq.py --gaps 1000000", 1),
     Benchmark(
         "averaging",
         "averaging_benchmark.jsonl",
@@ -84,8 +84,8 @@ BENCHMARKS = (
     Benchmark("large-vectors", "large_vectors.jsonl", "benchmarks/large_vectors.py --most_GiB 20", 30),
     Benchmark("conformance", "conformance_seconds.jsonl", "benchmarks/conformance.py", 2.5),
     Benchmark("http", "http_benchmark.jsonl", "benchmarks/http.py", 2),
-    Benchmark("theory", "theory_benchmark.jsonl", "benchmarks/theory.py", 0.5),
-    Benchmark("limits", "limits_benchmark.jsonl", "benchmarks/limits.py", 0.3),
+    Benchmark("theory", "theory_benchmark.jsonl", "benchmarks/theory.py import", 0.5),
+    Benchmark("limits", "limits_benchmark.jsonl", "benchmarks/theory.py cap", 0.1),
 )
 
 
@@ -128,8 +128,8 @@ def done(benchmark: Benchmark) -> bool:
     return bool(same) and (DATA / benchmark.record).exists() and is_current(same[-1])
 
 
-def run(benchmark: Benchmark) -> float:
-    """Run one, let its record take the place of the one before, and return its seconds."""
+def run(benchmark: Benchmark) -> dict[str, Any]:
+    """Run one, let its record take the place of the one before, and return the line on its run."""
     script, *options = shlex.split(benchmark.command)
     partial, load, began = DATA / f"{benchmark.record}.part", os.getloadavg(), time.monotonic()
     try:
@@ -139,7 +139,6 @@ def run(benchmark: Benchmark) -> float:
         partial.replace(DATA / benchmark.record)
     finally:
         partial.unlink(missing_ok=True)
-    seconds = time.monotonic() - began
     line = {
         "benchmark": benchmark.name,
         "command": benchmark.command,
@@ -148,35 +147,17 @@ def run(benchmark: Benchmark) -> float:
         "machine": platform.machine(),
         "cpus": os.cpu_count(),
         "load": [round(average, 2) for average in load],
-        "seconds": round(seconds, 1),
+        "seconds": round(time.monotonic() - began, 1),
     }
     with (DATA / RUNS).open("a") as log:
         log.write(json.dumps(line) + "\n")
-    return seconds
+    return line
 
 
-def chosen(only: list[str]) -> list[Benchmark]:
-    """The benchmarks of these names, all without any."""
-    return [benchmark for benchmark in BENCHMARKS if not only or benchmark.name in only]
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="+", default=[], choices=[benchmark.name for benchmark in BENCHMARKS])
-    parser.add_argument("--anew", action="store_true", help="also what has been run at this commit")
-    parser.add_argument("--list", action="store_true", help="show the commands and run nothing")
-    options = parser.parse_args()
-    wanted = chosen(options.only)
-    waiting = [benchmark for benchmark in wanted if options.anew or not done(benchmark)]
-    if options.list:
-        for benchmark in wanted:
-            state = "to run" if benchmark in waiting else "done"
-            print(f"{state:7}{benchmark.minutes:4g} min  {benchmark.record:28} {benchmark.command}")
-    print(f"{len(waiting)} of {len(wanted)} to run, about {sum(b.minutes for b in waiting):g} minutes", flush=True)
-    for benchmark in () if options.list else waiting:
-        print(f"{benchmark.name}: {benchmark.command}, about {benchmark.minutes:g} minutes", flush=True)
-        print(f"{benchmark.name}: {run(benchmark):.0f} s, docs/data/{benchmark.record}", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+def main(only: tuple[str, ...] = (), again: bool = False, list: bool = False) -> Iterator[dict[str, Any]]:
+    """Run those of some names, or all that are not done; ``again`` also these."""
+    wanted = [benchmark for benchmark in BENCHMARKS if not only or benchmark.name in only]
+    waiting = [benchmark for benchmark in wanted if again or not done(benchmark)]
+    yield {"to_run": len(waiting), "of": len(wanted), "minutes": sum(b.minutes for b in waiting)}
+    for benchmark in wanted if list else waiting:
+        yield {**asdict(benchmark), "is_done": benchmark not in waiting} if list else run(benchmark)

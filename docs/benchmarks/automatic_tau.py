@@ -436,6 +436,7 @@ def problems(half: str) -> list[Problem]:
     ]
 
 
-def main(half: Literal["design", "held-out"]) -> Iterator[dict[str, Any]]:
+def main(half: Literal["design", "held-out"], only: tuple[str, ...] = ()) -> Iterator[dict[str, Any]]:
     for problem in problems(half):
-        yield from measured(problem)
+        if not only or problem.name in only:
+            yield from measured(problem)

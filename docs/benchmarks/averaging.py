@@ -39,7 +39,6 @@ from gpu_validation.distributed.launch import RankContext
 from gpu_validation.distributed.scheduling import Scheduling
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.local_sgd.sensing import MeasuredInputs
-from gpu_validation.records.environment import environment
 from operators import Identity
 
 INPUTS, OUTPUTS, BATCH = 64, 10, 64
@@ -279,7 +278,6 @@ def main(
 ) -> Iterator[dict[str, Any]]:
     warnings.filterwarnings("ignore", "When period is 1")  # it is what one averaging takes, not how to train
     importlib.import_module("torch._dynamo")  # which every optimizer imports when it first steps; before the fork
-    yield environment() | {"scheduling": scheduling}
     work = partial(measured, hidden, only, repeats)
     for size, rate in itertools.product(processes, mbit):
         common = {"processes": size, "mbit_per_s": rate or None}

@@ -23,11 +23,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from messages import bits_and_nmse
 from rate_distortion import gradients, network
 
 from bounds.limits import unbiased_water_filling
 from gpu_validation.piloting.recorded import RECIPES, batches
-from gpu_validation.records.environment import environment
 from operators import TCDQ, Key, Operator, WaterFilling, for_bits
 from operators.combinators.scope import LayerWise
 from operators.ddp.assignment import Assignment
@@ -39,6 +39,7 @@ MOMENTS = (1, 20, 200)  # steps of the recorded trainings after which a gradient
 DRAWS = 3
 RULES = ("none", "filled", "one")
 TAIL = 20  # steps over which the last loss is averaged
+HEAD = {"steps": STEPS, "workers": WORKERS, "budget": BITS, "tail": TAIL}
 OF_NOW, OF_ALL = 0.25, 0.02  # by which log omega follows the bits of the step, and of all steps
 
 
@@ -110,9 +111,7 @@ def error_record(name: str, x: np.ndarray, sizes: tuple[int, ...], rate: float) 
 
 def nmse(operator: Operator, x: np.ndarray) -> float:
     """Mean over a few draws."""
-    wide = x.astype(np.float64)
-    found = [float(np.sum((operator(x, key=Key(1, step=k)).astype(np.float64) - wide) ** 2)) for k in range(DRAWS)]
-    return sum(found) / DRAWS / float(wide @ wide)
+    return float(np.mean([bits_and_nmse(operator, x, Key(1, step=k))[1] for k in range(DRAWS)]))
 
 
 # -- losses -----------------------------------------------------------------------------------------------------
@@ -257,13 +256,11 @@ def trained(task: Task, name: str, seed: int, followed: Sequence[int]) -> tuple[
     return {"bits": bits, "mean_loss": mean_loss, "last_loss": last}, rule.bits
 
 
-def main(parts: tuple[str, ...] = ()) -> Iterator[dict[str, Any]]:
+def main(parts: tuple[str, ...] = (), rates: tuple[float, ...] = RATES, seeds: int = 5) -> Iterator[dict[str, Any]]:
     """All parts, or some: "errors" and the names of trainings."""
-    settings = {"steps": STEPS, "workers": WORKERS, "budget": BITS, "tail": TAIL}
-    yield {"record": "environment", **environment(), **settings}
     if not parts or "errors" in parts:
-        yield from (error_record(name, x, sizes, rate) for name, x, sizes in sources() for rate in RATES)
+        yield from (error_record(name, x, sizes, rate) for name, x, sizes in sources() for rate in rates)
     for name, task in tasks().items():
         if not parts or name in parts:
-            for seed in range(task.seeds):
+            for seed in range(min(seeds, task.seeds)):
                 yield from loss_records(name, task, seed)

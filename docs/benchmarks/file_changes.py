@@ -1,6 +1,6 @@
 """How often one compressed synchronisation of simulated workers changes file: calls into another file of the packages.
 
-    python -P docs/benchmarks/file_changes.py [--list]
+    python docs/measure.py benchmarks/file_changes.py
 
 A reader who follows a synchronisation from call to call opens a file at every such call.  Calls that the packages make
 within one file, and those of the standard library, numpy, torch and numba, are not counted; neither are returns.
@@ -8,10 +8,10 @@ within one file, and those of the standard library, numpy, torch and numba, are 
 
 from __future__ import annotations
 
-import argparse
 import copy
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -55,18 +55,7 @@ def workers_at_work() -> SimulatedWorkers:
     return workers
 
 
-def main() -> None:
-    """Print the number, and with --list every pair of files."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--list", action="store_true", help="every pair of files with its number of calls")
-    options = parser.parse_args()
-    found = changes_of_file(workers_at_work())
-    if options.list:
-        for (caller, called), times in found.most_common():
-            print(f"{times:4} {caller} -> {called}")
-    files = {name for pair in found for name in pair}
-    print(f"{sum(found.values())} changes of file, {len(files)} files, {WORKERS} workers")
-
-
-if __name__ == "__main__":
-    main()
+def main() -> Iterator[dict[str, Any]]:
+    """Every pair of files with its number of calls."""
+    for (caller, called), times in changes_of_file(workers_at_work()).most_common():
+        yield {"caller": caller, "called": called, "times": times}

@@ -22,18 +22,17 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any
 
 from llvmlite import binding
 
-from gpu_validation.records.environment import Environment
 from operators import all_operators
 from operators.catalogue import specification
 
 D = 100_000
 GOAL_EMPTY_S, GOAL_WARM_S = 2.0, 0.3
 NOBODY = 65534
+HEAD = {"processor": binding.get_host_cpu_name(), "length": D}
 MESSAGE = f"""
 import json, sys, time
 from pathlib import Path
@@ -104,6 +103,4 @@ def records(only: list[str], examples: int | None, python: str | None) -> Iterat
 
 
 def main(only: tuple[str, ...] = (), every: bool = False, installed: str | None = None) -> Iterator[dict[str, Any]]:
-    cpu = {"processor": binding.get_host_cpu_name(), "load": [round(load, 2) for load in os.getloadavg()]}
-    yield asdict(Environment.here("first_message", 1, "none")) | cpu | {"d": D}
     yield from records(list(only), None if every else 1, installed)

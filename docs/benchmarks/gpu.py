@@ -1,6 +1,6 @@
-"""Accept a machine with one GPU: kernels, hook and training there, against the CPU; one JSON record.
+"""Accept a machine with one GPU: kernels, hook and training there, against the CPU.
 
-    python docs/benchmarks/gpu.py --out results/gpu.json
+    python docs/measure.py benchmarks/gpu.py > results/gpu.json
 
 Needs no network, and at most eight minutes.  Each part is a process of its own with a time limit:
 
@@ -12,25 +12,17 @@ Without a GPU the record says "not run" and names the commands.  ``--interpreted
 kernels in Triton's interpreter and small networks; the tests do so.
 """
 
-# ruff: noqa: E402  the search path must be set before the imports
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
-
-# This file's folder holds names of packages: it must not be searched.
-sys.path[:] = [folder for folder in sys.path if Path(folder or ".").resolve() != Path(__file__).resolve().parent]
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
+from typing import Any, Literal
 
 import torch
 import torch.distributed as dist
@@ -38,7 +30,6 @@ from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
 from gpu_validation import SimulatedWorkers
-from gpu_validation.records.environment import environment
 from gpu_validation.workloads.data.synthetic_images import SyntheticImages
 from gpu_validation.workloads.models.lenet import lenet
 from gpu_validation.workloads.models.resnet50 import resnet50
@@ -47,7 +38,8 @@ from operators import Key, parse
 from operators.ddp import register
 from operators.kernels.backend import use
 
-SCRIPTS = "docs/benchmarks"
+ROOT = Path(__file__).resolve().parents[2]
+MEASURE = "docs/measure.py"
 LIMITS_S = {"kernels": 270, "hook": 60, "training": 140}  # eight minutes in total
 OPERATORS = ("scaled_sign", "qsgd:16", "qsgd:127,norm=max,bucket=128,code=fixed", "terngrad", "topk:0.01", "tcdq:1.0")
 WORKERS, TAU, ROUNDS, BATCH = 4, 2, 4, 64
@@ -55,11 +47,10 @@ Record = dict[str, Any]
 
 
 def commands(interpreted: bool) -> dict[str, list[str]]:
-    """The command of every part, without the file of its record."""
+    """The command of every part."""
     extra = ["--interpreted"] if interpreted else []
-    own = {part: [f"{SCRIPTS}/gpu.py", "--part", part, *extra] for part in ("hook", "training")}
-    size = [] if interpreted else ["--d", str(10**8)]
-    return {"kernels": [f"{SCRIPTS}/kernels_cuda.py", *size], **own}
+    own = {part: [MEASURE, "benchmarks/gpu.py", "--part", part, *extra] for part in ("hook", "training")}
+    return {"kernels": [MEASURE, "benchmarks/kernels_cuda.py"], **own}
 
 
 def kernels(lines: list[Record]) -> Record:
@@ -153,56 +144,48 @@ def training(device: str) -> Record:
 def run_part(part: str, command: list[str], interpreted: bool) -> Record:
     """Run a part as a process of its own; a part that fails, or takes too long, says so in its record."""
     begun, variables = time.perf_counter(), {"TRITON_INTERPRET": "1"} if interpreted else {}
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "record.jsonl"
-        try:
-            ended = subprocess.run(
-                [sys.executable, *command, "--out", str(file)],
-                cwd=ROOT,
-                env=os.environ | variables,
-                capture_output=True,
-                text=True,
-                timeout=None if interpreted else LIMITS_S[part],
-                check=False,
-            )
-            output = (ended.stdout + ended.stderr)[-2000:]
-        except subprocess.TimeoutExpired:
-            output = f"took longer than {LIMITS_S[part]} s"
-        lines = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-    result = kernels(lines) if part == "kernels" else lines[0] if lines else {"passed": False}
+    limit_s = None if interpreted else LIMITS_S[part]
+    try:
+        ended = subprocess.run(
+            [sys.executable, *command],
+            cwd=ROOT,
+            env=os.environ | variables,
+            capture_output=True,
+            text=True,
+            timeout=limit_s,
+            check=False,
+        )
+        printed, output, completed = ended.stdout, ended.stderr[-2000:], ended.returncode == 0
+    except subprocess.TimeoutExpired as late:
+        printed, output, completed = (late.stdout or b"").decode(), f"took longer than {limit_s} s", False
+    lines = [json.loads(line) for line in printed.splitlines() if line.startswith("{") and line.endswith("}")]
+    result = kernels(lines) if part == "kernels" else lines[-1] if completed else {}
+    result = {**result, "passed": completed and result["passed"]}
     failure = {} if result["passed"] else {"output": output}
     return {**result, **failure, "command": command, "seconds": round(time.perf_counter() - begun, 1)}
 
 
-def accept(parts: list[str], *, interpreted: bool, gpu: bool) -> Record:
+def accept(parts: tuple[str, ...], *, interpreted: bool, gpu: bool) -> Record:
     """The whole record."""
-    head = environment("triton") | {"device": torch.cuda.get_device_name() if gpu else "none"}
-    chosen = {part: command for part, command in commands(interpreted).items() if part in parts}
+    device = {"device": torch.cuda.get_device_name() if gpu else "none"}
+    asked = {part: command for part, command in commands(interpreted).items() if part in parts}
     if not gpu and not interpreted:
-        return {**head, "status": "not run", "reason": "torch sees no CUDA device", "commands": chosen}
-    records = {part: run_part(part, command, interpreted) for part, command in chosen.items()}
+        return {**device, "status": "not run", "reason": "torch sees no CUDA device", "commands": asked}
+    records = {part: run_part(part, command, interpreted) for part, command in asked.items()}
     status = "passed" if all(record["passed"] for record in records.values()) else "failed"
-    return {**head, "status": status, "interpreted": interpreted, "parts": records}
+    return {**device, "status": status, "parts": records}
 
 
-def main() -> None:
+def main(
+    only: tuple[str, ...] = tuple(LIMITS_S),
+    interpreted: bool = False,
+    part: Literal["", "hook", "training"] = "",
+) -> Iterator[Record]:
     """Run all parts, or one of them as the process that another call has started."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--interpreted", action="store_true", help="on the CPU, with interpreted kernels")
-    parser.add_argument("--only", nargs="*", choices=tuple(LIMITS_S), default=list(LIMITS_S), help="some parts")
-    parser.add_argument("--part", choices=("hook", "training"), help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.part:
-        device = "cpu" if arguments.interpreted else "cuda"
-        arguments.out.write_text(json.dumps({"hook": hook, "training": training}[arguments.part](device)))
+    if part:
+        yield {"hook": hook, "training": training}[part]("cpu" if interpreted else "cuda")
         return
-    record = accept(arguments.only, interpreted=arguments.interpreted, gpu=torch.cuda.is_available())
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    arguments.out.write_text(json.dumps(record, indent=1) + "\n")
-    print(f"{record['status']}: {arguments.out}")
-    sys.exit(record["status"] == "failed")
-
-
-if __name__ == "__main__":
-    main()
+    record = accept(only, interpreted=interpreted, gpu=torch.cuda.is_available())
+    yield record
+    if record["status"] == "failed":
+        raise SystemExit(1)

@@ -29,7 +29,6 @@ from ranks import Action, backward_passes, carry_out, in_turns, links
 
 from gpu_validation.distributed.launch import RankContext
 from gpu_validation.distributed.scheduling import Scheduling
-from gpu_validation.records.environment import environment
 from operators import TCDQ, Key, KLevel, Operator, TernGrad
 
 LEAST, MOST = 5, 100  # passes of every method
@@ -98,7 +97,6 @@ def main(
     seconds: float = 2.0,
     scheduling: Scheduling = "normal",
 ) -> Iterator[dict[str, Any]]:
-    yield environment()
     for size, rate, length in itertools.product(processes, mbit, d):
         common = {"processes": size, "mbit_per_s": rate or None, "d": length}
         if not fits(length, size):

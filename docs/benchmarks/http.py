@@ -26,8 +26,6 @@ from typing import Any
 
 from comparing import quotient
 
-from gpu_validation.records.environment import environment
-
 CONNECTIONS = 8
 ROUNDS = 16
 REQUESTS = 800  # of each kind in each round
@@ -184,7 +182,6 @@ def grown(many: int, port: int, pid: int) -> dict[str, Any]:
 
 def main(quick: bool = False) -> Iterator[dict[str, Any]]:
     requests, many = (REQUESTS // 10, MANY // 100) if quick else (REQUESTS, MANY)
-    yield environment()
     with server("-c", EMPTY) as plain, server("-m", "ratedist", "serve", "--port") as ours:
         yield from measured(requests, plain, ours)
         yield grown(many, *ours)

@@ -33,7 +33,6 @@ from gpu_validation import PeriodicAveraging
 from gpu_validation.distributed.launch import RankContext
 from gpu_validation.network import Network, Shape
 from gpu_validation.network.port import Port
-from gpu_validation.records.environment import environment
 
 WARM_UP = 2  # rounds that are not counted
 ALONE = 6  # averagings timed by themselves
@@ -169,8 +168,7 @@ def main(
     step_ms: float = 10.0,
     d: int = 250_000,
 ) -> Iterator[Record]:
-    """A header and one record for each measurement."""
-    yield {"processes": processes, "d": d} | environment()
+    """One record for each measurement."""
     step_s = step_ms * 1e-3
     yield from on_network(Shape(delay_s=PEAK_DELAY_S), processes, partial(measure_peaks, d, rounds, step_s))
     for ratio in ratios:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from messages import coded
 
 from bounds.limits import (
     eden_inner_product,
@@ -21,7 +22,6 @@ from bounds.limits import (
     turboquant_inner_product,
     turboquant_mse,
 )
-from gpu_validation.records.environment import environment
 from operators import EDEN, Key, Operator, RaBitQ, TurboQuant, specification
 
 SEED = 0
@@ -48,9 +48,7 @@ def measure(op: Operator, d: int, n: int, rank: int) -> dict[str, object]:
     rng, found = np.random.default_rng([SEED, rank]), np.empty(n)
     for i in range(n):
         x = rng.standard_normal(d, dtype=np.float32)
-        key = Key(SEED, step=i, rank=rank)
-        message = op.encode(x, key=key)
-        error = op.decode(message, d=d, key=key).numpy().astype(np.float64) - x
+        message, error = coded(op, x, Key(SEED, step=i, rank=rank))
         q = rng.standard_normal((QUERIES, d))
         sizes = (q * q).sum(axis=1) * np.square(x, dtype=np.float64).sum()
         found[i] = d * ((q @ error) ** 2 / sizes).mean()
@@ -66,7 +64,7 @@ def measure(op: Operator, d: int, n: int, rank: int) -> dict[str, object]:
     }
 
 
-def main() -> Iterator[dict[str, Any]]:
-    yield environment()
+def main(share: float = 1.0) -> Iterator[dict[str, Any]]:
+    """Measure every operator, with a share of the messages."""
     for rank, (op, d, constant, kind) in enumerate(subjects()):
-        yield {**measure(op, d, MESSAGES[d], rank), "constant": constant, "kind": kind}
+        yield {**measure(op, d, int(share * MESSAGES[d]), rank), "constant": constant, "kind": kind}

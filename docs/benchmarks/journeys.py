@@ -1,6 +1,6 @@
 """Three first hours from a built wheel in a clean environment: commands and seconds, as JSON lines.
 
-Run ``python docs/benchmarks/journeys.py [newcomer student engineer]``.  Each journey is what its reader types, in an
+Run ``python docs/measure.py benchmarks/journeys.py``.  Each journey is what its reader types, in an
 empty folder: a newcomer installs, asks for a limit and looks at a first picture; a student checks a function, compares
 it at equal bits, draws the figure and takes the reference; an engineer plans for a cluster and trains a few rounds.
 Seconds count the installation of everything, by pip, from its index or its cache.
@@ -8,23 +8,16 @@ Seconds count the installation of everything, by pip, from its index or its cach
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-# A neighbour of this file has the name of a package: its folder must be searched last.
-sys.path.sort(key=lambda f: os.path.abspath(f or ".") == os.path.dirname(os.path.abspath(__file__)))
-
-from gpu_validation.records.environment import environment
 
 ROOT = Path(__file__).parents[2]
 LONGEST_S = 500  # of one command
@@ -179,22 +172,14 @@ def travel(journey: Journey, wheel: Path, folder: Path) -> Iterator[dict[str, An
         yield {"command": step.command.replace("WHEEL", "ratedist"), "seconds": round(time.monotonic() - began, 2)}
 
 
-def main() -> None:
-    """Print a header and one line for each journey."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("journeys", nargs="*", default=list(JOURNEYS))
-    names: Sequence[str] = parser.parse_args().journeys
-    print(json.dumps(environment()), flush=True)
+def main(journeys: tuple[str, ...] = tuple(JOURNEYS)) -> Iterator[dict[str, Any]]:
+    """Make the journeys, one record each."""
     with tempfile.TemporaryDirectory() as folder:
         wheel = built_wheel(Path(folder))
-        for name in names:
+        for name in journeys:
             place = Path(folder, name)
             place.mkdir()
             steps = list(travel(JOURNEYS[name], wheel, place))
             seconds = round(sum(step["seconds"] for step in steps), 1)
-            print(json.dumps({"journey": name, "commands": len(steps), "seconds": seconds, "steps": steps}), flush=True)
+            yield {"journey": name, "commands": len(steps), "seconds": seconds, "steps": steps}
             shutil.rmtree(place)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,33 +1,25 @@
 """On a GPU: every primitive and operator gives the CPU's bits, and how much of the memory's speed each one reaches.
 
-    python docs/benchmarks/kernels_cuda.py --out records.jsonl [--d 100000000]
+    python docs/measure.py benchmarks/kernels_cuda.py [--d 100000000]
 
-Writes one JSON line for the machine, one for each equality (exit status 1 if any fails) and one for each timing.
+Prints one JSON line for the machine, one for each equality (exit status 1 if any fails) and one for each timing.
 A timing's bytes are those that the work cannot do without (input read once, output written once); its share is of
 the speed of a copy on the same device, which is measured first.  With TRITON_INTERPRET=1 and no GPU the equalities
 are checked in the interpreter at small d, and nothing is timed.
 """
 
-# ruff: noqa: E402  the search path must be set before the imports
 from __future__ import annotations
 
-import argparse
-import json
 import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from pathlib import Path
+from importlib.metadata import version
+from itertools import chain
 from typing import Any
-
-# This file's folder holds one of the name of the package it measures: it must not be searched.
-sys.path[:] = [folder for folder in sys.path if Path(folder or ".").resolve() != Path(__file__).resolve().parent]
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import numpy as np
 import torch
 
-from gpu_validation.records.environment import environment
 from operators import Key, Message, Operator, all_operators, parse
 from operators.catalogue import specification
 from operators.kernels import elias, hadamard, kernels_for, levels
@@ -252,36 +244,16 @@ def record(name: str, d: int, spent: float, traffic: int, copy: float) -> dict[s
     }
 
 
-def device_name() -> str:
-    return torch.cuda.get_device_name() if torch.cuda.is_available() else "interpreter"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--d", type=int, default=10**8)
-    arguments = parser.parse_args()
+def main(d: int = 10**8) -> Iterator[dict[str, Any]]:
+    """All equalities, then all timings."""
     if not torch.cuda.is_available() and not INTERPRETED:
-        parser.error("there is no GPU here; set TRITON_INTERPRET=1 to check equality in the interpreter")
-    device, failed = "cpu" if INTERPRETED else "cuda", 0
-    with arguments.out.open("w") as out:
-        out.write(json.dumps(environment("triton") | {"device": device_name()}) + "\n")
-        for line in equal_primitives(device):
-            failed += not line["equal"]
-            out.write(json.dumps(line) + "\n")
-        for line in equal_tcdq(device):
-            failed += not line["equal"]
-            out.write(json.dumps(line) + "\n")
-        for line in equal_operators(device):
-            failed += not line["equal"]
-            out.write(json.dumps(line) + "\n")
-        if not INTERPRETED:
-            for line in timings(arguments.d):
-                out.write(json.dumps(line) + "\n")
-                out.flush()
-    print(f"{failed} equalities failed; records in {arguments.out}")
-    sys.exit(failed > 0)
-
-
-if __name__ == "__main__":
-    main()
+        raise SystemExit("there is no GPU here; set TRITON_INTERPRET=1 to check equality in the interpreter")
+    device, unequal = "cpu" if INTERPRETED else "cuda", 0
+    yield {"device": "interpreter" if INTERPRETED else torch.cuda.get_device_name(), "triton": version("triton")}
+    for line in chain(equal_primitives(device), equal_tcdq(device), equal_operators(device)):
+        unequal += not line["equal"]
+        yield line
+    if not INTERPRETED:
+        yield from timings(d)
+    if unequal:
+        raise SystemExit(f"{unequal} equalities failed")

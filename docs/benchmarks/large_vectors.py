@@ -10,20 +10,17 @@ the process beyond its start, and the error over |x|^2; ``outside`` counts coord
 from __future__ import annotations
 
 import json
-import os
 import resource
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from gpu_validation.records.environment import Environment
 from operators import Key, all_operators, parse
 from operators.catalogue import specification
 
@@ -85,7 +82,7 @@ def in_a_process(text: str, d: int, most: int) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         return {"operator": text, "d": d, "not_run": f"it takes more than {SECONDS} s"}
     if run.returncode == 0:
-        return json.loads(run.stdout)
+        return json.loads(run.stdout.splitlines()[-1])
     last = (run.stderr.strip().splitlines() or [f"ended with {run.returncode}"])[-1]
     small = any(word in last for word in ("MemoryError", "allocate", "alloc")) or run.returncode < 0
     return {"operator": text, "d": d, "not_run": f"it needs more than {most >> 30} GiB" if small else last}
@@ -98,8 +95,6 @@ def main(
     if one:
         yield measure(one, d[0], most)
         return
-    machine = {"load": [round(load, 2) for load in os.getloadavg()]}
-    yield asdict(Environment.here("large_vectors", 1, "none")) | machine
     for length in d:
         for name, cls in all_operators().items():
             if not only or name in only:

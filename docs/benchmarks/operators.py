@@ -5,19 +5,14 @@
 
 Times are CPU time of the one thread, so that another process on the core does not count.  MB/s counts the
 binary32 input.  With --peers every operator and its peer take turns, and the ratio of the medians has its 95 %
-bootstrap interval; without, the ratio compares with copying the same vector in the same run (read and
-written bytes of the copy count once, like those of the operator).  The gap is the difference, in bits a
-coordinate, between the real message and the limit of the operator's class at the measured distortion.
-Extra memory is the peak of the process during a call beyond its start, message or result included, over the input
-(Linux only).  Where a speed is below GOAL_GB_PER_S or a peak above GOAL_MEMORY at d = 10^7, the record says why.
+bootstrap interval.  The gap is the difference, in bits per coordinate, between the real message and the limit of the
+operator's class at the measured distortion.
 """
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
 from typing import Any
 
 # This file has the name of the package it measures: its own folder must be searched last.
@@ -25,10 +20,10 @@ import numba
 import numpy as np
 import torch
 from comparing import in_turns, quotient
+from messages import bits_and_nmse
 from peers import GOALS, Peer
 
 from bounds.claims import Contractive, Unbiased
-from gpu_validation.records.environment import environment
 from operators import Key, Operator, all_operators, parse
 from operators.catalogue import specification
 from operators.kernels import kernels_for
@@ -72,21 +67,6 @@ FLOORS = {  # passes and words that an operator needs at least: encode, decode
     "block_integer": (("read",), ("write",)),
     "eden": (("copy",), ("copy",)),
 }
-GOAL_GB_PER_S, GOAL_MEMORY, GOAL_D = 0.3, 2.5, 10**7
-REASONS = {  # what keeps an operator from the goals
-    "kashin": "mathematics: 21 Hadamard transforms of 1.7 times as many coefficients: 42 passes, and 31 between",
-    "spherical_compression": "mathematics: the encoder tries 1/P random directions a block, P the share of its cap",
-    "unbiased_spherical_compression": "mathematics: the encoder tries 1/P random directions a block",
-    "e8": "an adaptive range coder: each of 9 symbols a block of 8 waits for the one before",
-    "eden": "four Hadamard rotations of two parts each; every part is read and written twice",
-    "drive": "the rotation, as for eden",
-    "turboquant": "two independent rotations, three of them to encode several bits",
-    "rabitq": "the rotation, as for eden; several bits sort all places at which a level changes",
-    "quic_fl": "positions of exact entries: a range coder, a division a coordinate, one after the other",
-    "sparse_dithering": "positions: a range coder, a division a coordinate, one after the other",
-    "arithmetic_sparse_dithering": "a range coder, a division a coordinate, one after the other",
-    "randomised_sparse_dithering": "positions: a range coder, a division a coordinate, one after the other",
-}
 SECONDS = 0.5  # spent at least on each measurement, and at least 3 repetitions
 
 
@@ -108,31 +88,6 @@ def best_seconds(call: Callable[[], Any]) -> float:
     return min(times)
 
 
-def extra_memory(call: Callable[[], Any]) -> float | None:
-    """Bytes of the process at its peak during the call, beyond those before; None where Linux does not count them."""
-
-    def kilobytes(name: str) -> int:
-        with open("/proc/self/status") as status:
-            return next(int(line.split()[1]) for line in status if line.startswith(name))
-
-    if not os.path.exists("/proc/self/clear_refs"):
-        return None
-    with open("/proc/self/clear_refs", "w") as peak:
-        peak.write("5")  # forget the peak so far
-    before = kilobytes("VmRSS")
-    call()
-    return 1024.0 * (kilobytes("VmHWM") - before)
-
-
-def missed(record: dict[str, Any]) -> dict[str, str]:
-    """The reason, if the record is of a goal's dimension and misses one."""
-    slow = min(record["encode_MB_per_s"], record["decode_MB_per_s"]) < 1000 * GOAL_GB_PER_S
-    peaks = [record[f"{side}_memory_over_input"] or 0 for side in ("encode", "decode")]
-    if record["d"] < GOAL_D or not (slow or max(peaks) > GOAL_MEMORY):
-        return {}
-    return {"misses_goal_because": REASONS.get(record["operator"].partition(":")[0], "not yet looked into")}
-
-
 def limit_bits(operator: Operator, d: int, nmse: float) -> float | None:
     """Bits per coordinate that the class needs at this distortion; None without a claim or distortion."""
     claim = operator.claim(d)
@@ -150,36 +105,23 @@ def limit_bits(operator: Operator, d: int, nmse: float) -> float | None:
 def measure(text: str, d: int) -> dict[str, Any]:
     """One record."""
     x, key = torch.randn(d, generator=torch.Generator().manual_seed(0)), Key(0)
-    operator, target = parse(text), torch.empty(d)
-    copy_s = best_seconds(lambda: target.copy_(x))
+    operator = parse(text)
     encode_s = best_seconds(lambda: operator.encode(x, key=key))
     message = operator.encode(x, key=key)
     decode_s = best_seconds(lambda: operator.decode(message, d=d, key=key))
-    peaks = (
-        extra_memory(lambda: operator.encode(x, key=key)),
-        extra_memory(lambda: operator.decode(message, d=d, key=key)),
-    )
-    error = operator.decode(message, d=d, key=key).double() - x
-    nmse = float(error.square().sum() / x.double().square().sum())
-    limit, bits = limit_bits(operator, d, nmse), message.bits / d
-    record = {
+    bits, nmse = bits_and_nmse(operator, x.numpy(), key)
+    limit = limit_bits(operator, d, nmse)
+    return {
         "operator": text,
         "d": d,
         "encode_MB_per_s": round(4e-6 * d / encode_s, 1),
         "decode_MB_per_s": round(4e-6 * d / decode_s, 1),
-        "encode_ns_per_coordinate": round(1e9 * encode_s / d, 3),
-        "decode_ns_per_coordinate": round(1e9 * decode_s / d, 3),
-        "encode_over_copy": round(encode_s / copy_s, 1),
-        "decode_over_copy": round(decode_s / copy_s, 1),
-        "encode_memory_over_input": None if peaks[0] is None else round(peaks[0] / (4 * d), 2),
-        "decode_memory_over_input": None if peaks[1] is None else round(peaks[1] / (4 * d), 2),
         "bits_per_coordinate": round(bits, 5),
         "nmse": float(f"{nmse:.5g}"),
         "claim": str(operator.claim(d)),
         "limit_bits_per_coordinate": None if limit is None else float(f"{limit:.5g}"),
         "gap_bits_per_coordinate": None if limit is None else round(bits - limit, 4),
     }
-    return record | missed(record)
 
 
 @numba.njit(cache=False, nogil=True)
@@ -200,7 +142,7 @@ def floors(x: torch.Tensor) -> dict[str, float]:
     }
 
 
-def compare(d: int, only: list[str]) -> Iterator[dict[str, Any]]:
+def compare(d: int, only: Sequence[str]) -> Iterator[dict[str, Any]]:
     """The goals: every operator beside its peer and its floor."""
     x = torch.randn(d, generator=torch.Generator().manual_seed(0))
     least = floors(x)
@@ -239,17 +181,14 @@ def beside(
     return record
 
 
-def records(dimensions: list[int], only: list[str]) -> Iterator[dict[str, Any]]:
-    """All measurements, one after the other."""
-    for d in dimensions:
-        for text in specifications():
-            if not only or text.partition(":")[0] in only:
-                yield measure(text, d)
-
-
 def main(
     d: tuple[int, ...] = (10**6, 10**7), only: tuple[str, ...] = (), peers: bool = False
 ) -> Iterator[dict[str, Any]]:
     """Measure every operator, or the goals beside the peers."""
-    yield environment()
-    yield from chain.from_iterable(compare(length, only) for length in d) if peers else records(d, only)
+    for length in d:
+        if peers:
+            yield from compare(length, only)
+            continue
+        for text in specifications():
+            if not only or text.partition(":")[0] in only:
+                yield measure(text, length)

@@ -29,7 +29,6 @@ from gpu_validation.distributed.launch import RankContext
 from gpu_validation.distributed.scheduling import Scheduling
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.piloting.pilot import pilot
-from gpu_validation.records.environment import environment
 from operators import ErrorFeedback, Key, Operator, compressor, specification
 from ratedist.pilots.pilot import Pilot
 from ratedist.plans.run import Rhythm
@@ -152,7 +151,6 @@ def main(
     for name in OPERATORS:  # compile once, before the fork
         chosen = compressor(name)
         chosen(torch.randn(4096), key=Key(0))  # type: ignore[operator]
-    yield {"record": "environment", **environment()}
     for rate in mbit:
         where = {"processes": processes, "mbit_per_s": rate}
         with links(processes, rate) as network:

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from messages import bits_and_nmse
 
 from bounds.claims import Contractive
-from gpu_validation.records.environment import environment
 from operators import EDEN, QSGD, TCDQ, Key, Operator, SparseDithering, TopK
 from ratedist.cluster.compressors import limit_rate
 
@@ -81,14 +81,8 @@ Point = tuple[float, float]  # bits per coordinate, NMSE
 
 def measured(operator: Operator, x: np.ndarray) -> Point:
     """Means over a few draws."""
-    bits, nmse = 0.0, 0.0
-    wide = x.astype(np.float64)
-    for draw in range(DRAWS):
-        key = Key(7, step=draw)
-        message = operator.encode(x, key=key)
-        error = operator.decode(message, d=x.size, key=key).numpy() - wide
-        bits, nmse = bits + message.bits / x.size, nmse + float(error @ error) / float(wide @ wide)
-    return bits / DRAWS, nmse / DRAWS
+    bits, nmse = np.mean([bits_and_nmse(operator, x, Key(7, step=draw)) for draw in range(DRAWS)], axis=0)
+    return float(bits), float(nmse)
 
 
 def at_rate(build: Callable[[float], Operator], x: np.ndarray, rate: float, low: float, high: float) -> Operator | None:
@@ -160,8 +154,7 @@ def points(x: np.ndarray, rate: float) -> Iterator[tuple[str, str, Point]]:
             continue
         yield f"tcdq, {states} states", "unbiased", measured(operator, x)
     yield "qsgd_entropy", "unbiased", qsgd_entropy(x, rate)
-    if rate in (0.4, 0.6, 1.0, 2.0, 3.0, 4.0, 6.0):
-        yield "eden", "unbiased", eden(x, rate)
+    yield "eden", "unbiased", eden(x, rate)
     families: dict[str, tuple[Callable[[float], Operator], float, float]] = {
         "qsgd": (lambda s: QSGD(levels=max(1, round(s))), 1.0, 32_768.0),
         "qsgd dense": (lambda s: QSGD(levels=max(1, round(s)), code="dense"), 1.0, 32_768.0),
@@ -175,24 +168,14 @@ def points(x: np.ndarray, rate: float) -> Iterator[tuple[str, str, Point]]:
             yield name, "contractive" if contractive else "unbiased", measured(found, x)
 
 
-def contexts(x: np.ndarray, omega: float) -> dict[str, float]:
-    """Bits with the Gaussian, one mixture, and mixtures by context, at one distortion."""
-    from operators.tcdq import codec
-    from operators.tcdq.model import plan_of
-    from operators.tcdq.trellis import seeds
-
-    plan, words = plan_of(x.size, omega, 8), seeds(Key(7))
-    named = {"gaussian": 0, "one_mixture": 1, "contexts": 16}
-    return {name: 8 * codec.encode(x, plan, words, mixtures=m).size / x.size for name, m in named.items()}
-
-
-def main() -> Iterator[dict[str, Any]]:
-    """Every vector at every rate."""
-    yield environment()
+def main(rates: tuple[float, ...] = RATES, only: tuple[str, ...] = ()) -> Iterator[dict[str, Any]]:
+    """Every vector, or those of some names, at every rate."""
     for name, wide in (*synthetic(), *gradients()):
+        if only and name not in only:
+            continue
         x = wide.astype(np.float32)
         zero = float((x == 0).mean())
-        for rate in RATES:
+        for rate in rates:
             for operator, kind, (bits, nmse) in points(x, rate):
                 if nmse == 0:
                     continue
@@ -207,14 +190,4 @@ def main() -> Iterator[dict[str, Any]]:
                     "bits": round(bits, 5),
                     "nmse": float(f"{nmse:.5g}"),
                     "gap": round(bits - limit, 4),
-                }
-            omega = 1 / (4 ** max(rate - 0.08, 0.3) - 1)
-            if omega <= 1.5:
-                saved = {k: round(v, 5) for k, v in contexts(x, omega).items()}
-                yield {
-                    "source": name,
-                    "d": x.size,
-                    "rate": rate,
-                    "omega": float(f"{omega:.5g}"),
-                    "bits_by_model": saved,
                 }

@@ -33,7 +33,6 @@ from gpu_validation.distributed.scheduling import Scheduling
 from gpu_validation.distributed.ways import SETTLED
 from gpu_validation.network import Network, Shape
 from gpu_validation.piloting.links import sums_at_once, timed_links
-from gpu_validation.records.environment import environment
 from ratedist.cluster.cluster import Cluster
 from ratedist.cluster.travel import DENSE_BITS, Travel
 from ratedist.plans.run import BACKWARD_SHARE, PlannedRun, Rhythm
@@ -145,8 +144,7 @@ def main(
     repeats: int = 8,
     scheduling: Scheduling = "normal",
 ) -> Iterator[Record]:
-    """A header and one record for each measurement."""
-    yield {"record": "environment", **environment()}
+    """One record for each measurement."""
     work = partial(records, step_s=step_ms * 1e-3, repeats=repeats)
     for rate in mbit:
         shape = Shape(rate_bit_per_s=1e6 * rate, delay_s=1e-3 * delay_ms, mtu=MTU)

@@ -11,7 +11,6 @@ from typing import Any
 import torch
 
 from bounds.theorems import gather_error, two_shot_exact_error
-from gpu_validation.records.environment import environment
 from operators import TCDQ, Key
 from operators.exchange import mean_of_ranks
 from operators.summed import SharedScale, sum_of_ranks
@@ -20,6 +19,7 @@ D, DRAWS, SEED = 65_536, 4, 0
 WORKERS = (2, 4, 8, 16, 32, 64)
 WIRES = (4.0, 8.0)  # bits sent a coordinate and rank
 OMEGA = 0.1  # of the same code at every m
+HEAD = {"d": D, "draws": DRAWS, "seed": SEED}
 
 
 def sent(omega: float, d: int) -> float:
@@ -75,10 +75,9 @@ def by_shared_scale(m: int, word_bits: int) -> dict[str, Any]:
     )
 
 
-def main() -> Iterator[dict[str, Any]]:
-    """The circumstances, then a record for every point."""
-    yield {**environment(), "d": D, "draws": DRAWS, "seed": SEED}
-    for m in WORKERS:
+def main(workers: tuple[int, ...] = WORKERS) -> Iterator[dict[str, Any]]:
+    """A record for every point."""
+    for m in workers:
         for wire in WIRES:
             for exchange, bits, d in (("gather", wire / (m - 1), D), ("two_shot", wire * m / (2 * (m - 1)), D // m)):
                 omega = omega_at(bits, d)

@@ -1,7 +1,7 @@
 """Speed of TCDQ beside EDEN and a library's coder, and its gap to the limit by the number of states, as JSON lines.
 
-    python docs/measure.py benchmarks/tcdq.py --speed > docs/data/tcdq_speed.jsonl
-    python docs/measure.py benchmarks/tcdq.py --gaps > docs/data/tcdq_gaps.jsonl
+    python docs/measure.py benchmarks/tcdq.py --speed 4000000 > docs/data/tcdq_speed.jsonl
+    python docs/measure.py benchmarks/tcdq.py --gaps 1000000 > docs/data/tcdq_gaps.jsonl
 
 Processor time of one thread; everything that is compared takes turns.  "over" is a ratio of medians, with its 95 %
 bootstrap interval over the turns.  ``gap`` is R - log2(1 + 1/NMSE)/2, R the bits of the message a coordinate.
@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 from comparing import in_turns, quotient
+from messages import bits_and_nmse
 
-from gpu_validation.records.environment import environment
 from operators import EDEN, TCDQ, Key, Operator
 
 SECONDS = 0.5  # of a call that is measured
@@ -44,7 +44,7 @@ def over(seconds: Mapping[str, np.ndarray], above: str, below: str, name: str) -
 
 
 # -- speed -------------------------------------------------------------------------------------------------------
-def speeds(d: int = 4_000_000) -> Iterator[dict[str, Any]]:
+def speeds(d: int) -> Iterator[dict[str, Any]]:
     """TCDQ against a memory copy, EDEN, and a library's coder on the same symbols (of a part of them)."""
     x = np.random.default_rng(0).standard_normal(d).astype(np.float32)
     target = np.empty_like(x)
@@ -104,14 +104,12 @@ def gap(operator: TCDQ, d: int, together: int = 4_000_000) -> tuple[float, float
     gaps = []
     for draw in range(max(4, together // d)):
         x, key = np.random.default_rng([2026, draw]).standard_normal(d).astype(np.float32), Key(7, step=draw)
-        message = operator.encode(x, key=key)
-        error = operator.decode(message, d=d, key=key).numpy().astype(np.float64) - x
-        nmse = float(error @ error) / float(x.astype(np.float64) @ x)
-        gaps.append(message.bits / d - math.log2(1 + 1 / nmse) / 2)
+        bits, nmse = bits_and_nmse(operator, x, key)
+        gaps.append(bits - math.log2(1 + 1 / nmse) / 2)
     return round(float(np.mean(gaps)), 4), round(float(np.std(gaps, ddof=1)) / math.sqrt(len(gaps)), 5)
 
 
-def all_gaps(d: int = 1_000_000) -> Iterator[dict[str, Any]]:
+def all_gaps(d: int) -> Iterator[dict[str, Any]]:
     """Gap of TCDQ on long and short vectors, and speed beside that of 8 states."""
     x = np.random.default_rng(0).standard_normal(d).astype(np.float32)
     for omega in (1.0, 1 / 3, 1 / 15, 1 / 255):
@@ -136,8 +134,7 @@ def all_gaps(d: int = 1_000_000) -> Iterator[dict[str, Any]]:
             }
 
 
-def main(speed: bool = False, gaps: bool = False) -> Iterator[dict[str, Any]]:
-    """Speed beside EDEN and a library's coder; gap and speed with 8 to 256 states."""
-    yield environment()
-    yield from speeds() if speed else ()
-    yield from all_gaps() if gaps else ()
+def main(speed: int = 0, gaps: int = 0) -> Iterator[dict[str, Any]]:
+    """Speed beside EDEN and a library's coder; gap and speed with 8 to 256 states; at so many coordinates."""
+    yield from speeds(speed) if speed else ()
+    yield from all_gaps(gaps) if gaps else ()

@@ -1,29 +1,26 @@
-"""Cost of the theory, as JSON lines: importing it, and evaluating every Bound by broadcasting.
+"""Seconds of the theory beside those of others, as JSON lines: its import, and the probability of a cap.
 
-Run ``python docs/measure.py benchmarks/theory.py``; half a minute.  Imports are timed in fresh interpreters, in turn
-with ``import sympy``, in processor seconds; their ratio is that of the medians, with its 95 % bootstrap interval.
-Bounds are evaluated on random points around their own first example, POINTS or as many as take SECONDS: the best of
-three calls, by the processor time of one thread."""
+Run ``python docs/measure.py benchmarks/theory.py {import,cap}``; half a minute.  Both sides take turns, in processor
+seconds: imports of ``bounds`` and ``sympy`` in fresh interpreters, and ``neg_log2_cap`` against scipy's incomplete beta
+function where that still works.  ratio is that of the medians, with its 95 % bootstrap interval.
+"""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from statistics import median
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from comparing import quotient
+from comparing import in_turns, quotient
+from scipy.special import betainc
 
-from bounds import Bound, all_bounds
-from gpu_validation.records.environment import environment
+from bounds.special.cap_probability import neg_log2_cap
 
-POINTS, FEW = 200_000, 1_000
-SECONDS = 0.3
 IMPORTS = 15
-SPREAD = 1e-3  # relative distance of the points from the example, small enough to stay inside the assumptions
+POINTS, SECONDS = 100_000, 0.5
 
 
 def import_seconds(module: str) -> float:
@@ -40,36 +37,15 @@ def imports() -> dict[str, Any]:
     return {"bounds_s": median(bounds_s), "sympy_s": median(sympy_s), "ratio": ratio, "interval": interval}
 
 
-def points(bound: Bound, count: int) -> dict[str, np.ndarray]:
-    """Arguments near the first example; integers stay as they are, so that no assumption breaks."""
+def cap() -> dict[str, Any]:
+    """Ratio at random points."""
     rng = np.random.default_rng(0)
-    at = {}
-    for name, value in bound.examples[0].at.items():
-        centre = float(value)
-        jitter = 1 if centre == round(centre) else 1 + SPREAD * rng.uniform(-1, 1, count)
-        at[name] = centre * jitter * np.ones(count)
-    return at
+    alpha, d = rng.uniform(0.05, 0.95, POINTS), np.round(np.exp(rng.uniform(np.log(2), np.log(200), POINTS)))
+    turns = in_turns((lambda: neg_log2_cap(alpha, d), lambda: betainc((d - 1) / 2, 0.5, alpha)), SECONDS)
+    ratio, interval = quotient(*turns)
+    return {"points": POINTS, "turns": turns.shape[1], "ratio": ratio, "interval": interval}
 
 
-def seconds_of(bound: Bound, count: int) -> float:
-    """Processor seconds of one call on so many points."""
-    at = points(bound, count)
-    start = time.thread_time()
-    bound(**at)
-    return time.thread_time() - start
-
-
-def points_per_second(bound: Bound) -> float:
-    """Best of three calls."""
-    seconds_of(bound, FEW)
-    count = min(POINTS, int(FEW * SECONDS / max(seconds_of(bound, FEW), 1e-9)))
-    return count / min(seconds_of(bound, count) for _ in range(3))
-
-
-def main() -> Iterator[dict[str, Any]]:
-    """The header, the imports and a record for every Bound that takes an argument."""
-    yield environment()
-    yield {"what": "import", **imports()}
-    for name, bound in all_bounds().items():
-        if name != "gaussian_block_miss" and bound.examples[0].at:  # the one has a two-dimensional integral a point
-            yield {"what": name, "points_per_s": round(points_per_second(bound))}
+def main(what: Literal["import", "cap"]) -> Iterator[dict[str, Any]]:
+    """Measure one of them."""
+    yield {"what": "import", **imports()} if what == "import" else {"what": "neg_log2_cap against betainc", **cap()}

@@ -28,7 +28,6 @@ from torch.distributed.algorithms.model_averaging.averagers import PeriodicModel
 
 from gpu_validation.distributed.launch import RankContext
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
-from gpu_validation.records.environment import environment
 from operators import TCDQ, ErrorFeedback, Feedback, Key, KLevel, Operator, ScaledSign, TernGrad
 from operators.exchange import TwoShot
 
@@ -117,7 +116,6 @@ def main(processes: int = 4, d: int = 500_000, mbit: float = 1000.0, repeats: in
     warnings.filterwarnings("ignore", "When period is 1")  # it is what one averaging takes, not how to train
     for operator in OPERATORS.values():  # compile once, before the fork
         TwoShot(operator, operator, Key(0), rank=0, m=1, d=8).encode(torch.randn(8), 0)
-    yield environment()
     where = {"processes": processes, "mbit_per_s": mbit, "d": d}
     with links(processes, mbit) as network:
         for record in carry_out(partial(measured, d, repeats), processes, network):

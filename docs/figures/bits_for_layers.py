@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from common import lines, panels, provenance
+from common import lines, panels, points, recorded
 from scipy.special import stdtrit
 
 from gpu_validation.reporting.plotting import MARKS, PALETTE
@@ -53,8 +53,7 @@ def draw() -> Any:
     rates = sorted({round(2 * row["bits"]) / 2 for row in errors()})
     for i, rate in enumerate(rates):
         rows = [row for row in errors() if round(2 * row["bits"]) / 2 == rate]
-        points = [[row[name] for row in rows] for name in ("law", "gain")]
-        left.plot(*points, MARKS[i], color=PALETTE[i], linestyle="none", label=f"{rate:g} bits, measured")
+        points(left, i, *([row[name] for row in rows] for name in ("law", "gain")), f"{rate:g} bits, measured")
     ends = [1.0, 12.0]
     left.plot(ends, ends, color=PALETTE[7], linewidth=0.8, label="the law, theory")
     left.set(xscale="log", yscale="log", xlabel="gain of the law", ylabel="gain in NMSE at equal bits")
@@ -82,10 +81,9 @@ def figures() -> list[Figure]:
         f"{head['steps']} steps of {head['workers']} simulated workers minus that of uncompressed training, measured, "
         f"with Student's 95 % intervals ({counts}); both rules send the same bits. "
     )
-    finding = (
-        f"Water-filling across layers cuts the NMSE up to {max(row['gain'] for row in errors()):.1f}-fold at equal bits"
-    )
-    return [Figure(draw, caption, provenance(RECORD), finding=finding)]
+    most = max(row["gain"] for row in errors())
+    finding = f"Water-filling across layers cuts the NMSE up to {most:.1f}-fold at equal bits"
+    return [recorded(draw, caption, RECORD, finding)]
 
 
 def check() -> list[Comparison]:

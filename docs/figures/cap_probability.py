@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from common import lines, panels, provenance
+from common import joined, lines, panels, recorded
 
 from bounds.limits import fixed_length_bracket, worst_case_bits
 from bounds.special.cap_probability import neg_log2_cap
-from gpu_validation.reporting.plotting import LINES, MARKS, PALETTE
+from gpu_validation.reporting.plotting import LINES, PALETTE
 from gpu_validation.studies.study import Figure
 from gpu_validation.verdicts.comparisons import exact_row
 from gpu_validation.verdicts.verdict import Comparison
@@ -24,30 +24,13 @@ def draw() -> Any:
     """Left the cap's information content, right what lower and upper limit leave open."""
     figure, (left, right) = panels(2, columns=2, height=4)
     for i, alpha in enumerate(ALPHAS):
-        left.plot(
-            DIMENSIONS,
-            [neg_log2_cap(alpha, d) / d for d in DIMENSIONS],
-            LINES[i] + MARKS[i],
-            color=PALETTE[i],
-            label=f"alpha = {alpha}",
-        )
+        joined(left, i, DIMENSIONS, [neg_log2_cap(alpha, d) / d for d in DIMENSIONS], f"alpha = {alpha}")
         left.axhline(-np.log2(alpha) / 2, color=PALETTE[i], linestyle=LINES[i], alpha=0.4)
-        brackets = [fixed_length_bracket(alpha, d) for d in DIMENSIONS]
-        right.plot(
-            DIMENSIONS,
-            [(b.width) / d for d, b in zip(DIMENSIONS, brackets, strict=True)],
-            LINES[i] + MARKS[i],
-            color=PALETTE[i],
-            label=f"alpha = {alpha}",
-        )
+        widths = [fixed_length_bracket(alpha, d).width / d for d in DIMENSIONS]
+        joined(right, i, DIMENSIONS, widths, f"alpha = {alpha}")
     left.set(xscale="log", xlabel="d", ylabel="-log2 P(alpha, d) / d", title="bits per coordinate of one cap")
-    right.set(
-        xscale="log",
-        yscale="log",
-        xlabel="d",
-        ylabel="bits per coordinate",
-        title="upper minus lower limit, fixed length",
-    )
+    right.set(xscale="log", yscale="log", xlabel="d", ylabel="bits per coordinate")
+    right.set(title="upper minus lower limit, fixed length")
     left.legend(loc="center right", bbox_to_anchor=(1, 0.62))
     right.legend()
     return figure
@@ -64,7 +47,7 @@ def figures() -> list[Figure]:
     d = DIMENSIONS[-1]
     apart = max(fixed_length_bracket(alpha, d).width for alpha in ALPHAS) / d
     finding = f"At d = {d:,} the limits are less than {apart:.1g} bits per coordinate apart"
-    return [Figure(draw, caption, provenance(RECORD), finding=finding)]
+    return [recorded(draw, caption, RECORD, finding)]
 
 
 def check() -> list[Comparison]:

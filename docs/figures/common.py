@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from gpu_validation.records.storage import read_lines
+from gpu_validation.reporting.plotting import LINES, MARKS, PALETTE
 from gpu_validation.reporting.plotting import panels as panels
 from gpu_validation.studies import all_presets
 from gpu_validation.studies.record_file import require_same_study
@@ -39,6 +41,28 @@ def provenance(name: str) -> str:
     head = next(row for row in lines(name) if "commit" in row)
     facts = [f"{key} {head[key]}" for key in ("commit", "machine", "cpus", "torch") if head.get(key)]
     return f"Record: docs/data/{name}, {', '.join(facts)}."
+
+
+def curve(ax: Any, i: int, x: Any, y: Any, label: str | None = None, **style: Any) -> None:
+    """Draw the i-th line of theory, in the i-th colour of the palette unless ``color`` is given."""
+    ax.plot(x, y, LINES[i % len(LINES)], **{"color": PALETTE[i % len(PALETTE)], "label": label} | style)
+
+
+def points(ax: Any, i: int, x: Any, y: Any, label: str | None = None, **style: Any) -> None:
+    """Draw what was measured, by the i-th mark, in the i-th colour of the palette unless ``color`` is given."""
+    look = {"color": PALETTE[i % len(PALETTE)], "linestyle": "none", "label": label}
+    ax.plot(x, y, MARKS[i % len(MARKS)], **look | style)
+
+
+def joined(ax: Any, i: int, x: Any, y: Any, label: str | None = None, **style: Any) -> None:
+    """Draw marks that a line joins."""
+    look = {"color": PALETTE[i % len(PALETTE)], "label": label}
+    ax.plot(x, y, LINES[i % len(LINES)] + MARKS[i % len(MARKS)], **look | style)
+
+
+def recorded(draw: Callable[[], Any], caption: str, record: str, finding: str = "") -> Figure:
+    """A figure of one file of docs/data."""
+    return Figure(draw, caption, provenance(record), finding=finding)
 
 
 @cache

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from common import lines, panels, provenance
+from common import curve, lines, panels, points, recorded
 
 from bounds.limits import eden_inner_product_limit, inner_product_limit, turboquant_inner_product_limit
-from gpu_validation.reporting.plotting import LINES, MARKS, PALETTE, colour
+from gpu_validation.reporting.plotting import PALETTE, colour
 from gpu_validation.studies.study import Figure
 from gpu_validation.verdicts.comparisons import exact_row
 from gpu_validation.verdicts.verdict import Comparison
@@ -46,17 +46,16 @@ def draw() -> Any:
     figure, (left, right) = panels(2, columns=2, height=4)
     grid = np.arange(1, 5)
     limit = [inner_product_limit(bits=b, d=1) for b in grid]
-    left.plot(grid, limit, LINES[1], color=PALETTE[6], label="limit of unbiased estimates")
+    curve(left, 1, grid, limit, "limit of unbiased estimates", color=PALETTE[6])
     for i, name in enumerate(UNBIASED):
         if name in THEORY:
             line = [THEORY[name](bits_per_coordinate=int(b)) for b in grid]
-            left.plot(grid, line, LINES[i], color=colour(name), label=f"{name}, large d")
-            right.plot(grid, excess(line, grid), LINES[i], color=colour(name), label=f"{name}, large d")
+            curve(left, i, grid, line, f"{name}, large d", color=colour(name))
+            curve(right, i, grid, excess(line, grid), f"{name}, large d", color=colour(name))
         found = measured(name, 256)
         b, omega = np.array([row["bits"] for row in found]), np.array([row["omega_ip"] for row in found])
-        style = {"color": colour(name), "linestyle": "none", "label": f"{name}, measured, d = 256"}
-        left.plot(b, omega, MARKS[i], **style)
-        right.plot(b, excess(omega, b), MARKS[i], **style)
+        points(left, i, b, omega, f"{name}, measured, d = 256", color=colour(name))
+        points(right, i, b, excess(omega, b), f"{name}, measured, d = 256", color=colour(name))
     left.set(yscale="log", xlabel="bits per coordinate, norms not counted", ylabel="omega_ip")
     right.set(xlabel="bits per coordinate, norms not counted", ylabel="bits above the limit", ylim=(0, None))
     for ax in (left, right):
@@ -77,7 +76,7 @@ def figures() -> list[Figure]:
     turbo, eden = ([law(bits_per_coordinate=b) for b in range(1, 5)] for law in THEORY.values())
     ratios = np.divide(turbo, eden)
     finding = f"EDEN's error is {min(ratios):.1f} to {max(ratios):.1f} times smaller than TurboQuant's at equal bits"
-    return [Figure(draw, caption, provenance(RECORD), finding=finding)]
+    return [recorded(draw, caption, RECORD, finding)]
 
 
 def check() -> list[Comparison]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from common import lines, panels, provenance
+from common import curve, lines, panels, points, recorded
 
 from bounds.pep import certified_floor, least_floor
 from bounds.theorems import pasgd_convex_sharp
@@ -17,6 +17,7 @@ RECORD = "kinks.jsonl"
 WORKERS, TAUS = 16, (2, 4, 8)
 RATES = (0.05, 0.2)
 ERRORS = 6  # standard errors either way
+QUANTITY = "floor of the averaged E|grad F|^2"
 NAMES = ("published", "sharper", "certified")
 
 
@@ -41,7 +42,7 @@ def measured(eta: float, noise: str) -> list[dict[str, Any]]:
 def _panel(ax: Any, eta: float) -> None:
     bounds = [floors(eta, tau) for tau in TAUS]
     for i, name in enumerate(NAMES):
-        ax.plot(TAUS, [row[name] for row in bounds], LINES[i], color=PALETTE[i], label=name)
+        curve(ax, i, TAUS, [row[name] for row in bounds], name)
         covered = [name != "published" or is_covered(eta, tau) for tau in TAUS]
         for tau, row, filled in zip(TAUS, bounds, covered, strict=True):
             ax.plot(tau, row[name], MARKS[i], color=PALETTE[i], markersize=5, fillstyle="full" if filled else "none")
@@ -49,13 +50,10 @@ def _panel(ax: Any, eta: float) -> None:
     ax.plot(TAUS, quadratic, MARKS[3] + LINES[3], color=PALETTE[3], label="one round on a quadratic, exact")
     for i, noise in enumerate(("skewed", "symmetric"), 4):
         rows = measured(eta, noise)
-        style = {"color": PALETTE[i], "marker": MARKS[i], "linestyle": "none", "markersize": 8}
-        name = f"kink, {noise} noise"
         beside = 1.03 if noise == "skewed" else 1 / 1.03  # so that no mark covers another
-        ax.plot([beside * row["tau"] for row in rows], [row["mean"] for row in rows], **style, label=name)
-    ax.set(
-        xlabel="tau", ylabel="floor of the averaged E|grad F|^2", title=f"eta L = {eta:g}", xscale="log", yscale="log"
-    )
+        taus, means = [beside * row["tau"] for row in rows], [row["mean"] for row in rows]
+        points(ax, i, taus, means, f"kink, {noise} noise", markersize=8)
+    ax.set(xlabel="tau", ylabel=QUANTITY, title=f"eta L = {eta:g}", xscale="log", yscale="log")
 
 
 def draw() -> Any:
@@ -84,7 +82,7 @@ def figures() -> list[Figure]:
     found = [(row["mean"], floors(row["eta"], row["tau"])) for row in lines(RECORD) if "mean" in row]
     shares = max(mean / bounds["certified"] for mean, bounds in found)
     finding = f"Measured kinks reach up to {shares:.0%} of the certified floor"
-    return [Figure(draw, caption, provenance(RECORD), finding=finding)]
+    return [recorded(draw, caption, RECORD, finding)]
 
 
 def check() -> list[Comparison]:
@@ -99,7 +97,7 @@ def check() -> list[Comparison]:
             Comparison(
                 operator="local steps",
                 workload=f"kink, {row['noise']} noise, eta = {row['eta']}, tau = {row['tau']}",
-                quantity="floor of the averaged E|grad F|^2",
+                quantity=QUANTITY,
                 measured=row["mean"],
                 interval=interval,
                 bound=bound,

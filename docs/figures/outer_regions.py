@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from common import lines, panels, provenance
+from common import curve, lines, panels, points, recorded
 
 from bounds.dynamics.outer import largest_lr
-from gpu_validation.reporting.plotting import LINES, MARKS, PALETTE
 from gpu_validation.studies.study import Figure
 from gpu_validation.verdicts.comparisons import exact_row
 from gpu_validation.verdicts.verdict import Comparison
@@ -35,14 +34,13 @@ def draw() -> Any:
     """Left the limit against the momentum at h = .5, right against h at momentum .9."""
     figure, (left, right) = panels(2, columns=2, height=4)
     for i, rule in enumerate(RULES):
-        style = {"color": PALETTE[i], "linestyle": LINES[i], "label": rule}
-        left.plot(MOMENTA, [rate(rule, 0.5, momentum) for momentum in MOMENTA], **style)
-        right.plot(CONTRACTIONS, [rate(rule, h, 0.9) for h in CONTRACTIONS], **style)
+        curve(left, i, MOMENTA, [rate(rule, 0.5, momentum) for momentum in MOMENTA], rule)
+        curve(right, i, CONTRACTIONS, [rate(rule, h, 0.9) for h in CONTRACTIONS], rule)
         for row in measured(rule):
             if row["h"] == 0.5:
-                left.plot(row["momentum"], row["limit"], MARKS[i], color=PALETTE[i])
+                points(left, i, row["momentum"], row["limit"])
             if row["momentum"] == 0.9:
-                right.plot(row["h"], row["limit"], MARKS[i], color=PALETTE[i])
+                points(right, i, row["h"], row["limit"])
     left.plot([0.9], [0.7], "k*", markersize=10, label="DiLoCo's .7 at .9")
     right.axhline(0.7, color="k", linewidth=0.8)
     left.set(xlabel="outer momentum beta", ylabel="largest stable outer rate", title="h = .5", yscale="log")
@@ -59,11 +57,9 @@ def figures() -> list[Figure]:
         "where runs with torch.optim.SGD as the outer optimizer begin to diverge. The star and the thin line are the "
         f"rate .7 at momentum .9 that DiLoCo's authors chose for blocking rounds."
     )
-    delayed, corrected = (rate(rule, 0.5, 0.9) for rule in ("delayed", "corrected"))
-    finding = (
-        f"At momentum 0.9 delayed merges are stable up to a rate of {delayed:.2f}, corrected up to {corrected:.2f}"
-    )
-    return [Figure(draw, caption, provenance(RECORD), finding=finding)]
+    late, own = (rate(rule, 0.5, 0.9) for rule in ("delayed", "corrected"))
+    finding = f"At momentum 0.9 delayed merges are stable up to a rate of {late:.2f}, corrected up to {own:.2f}"
+    return [recorded(draw, caption, RECORD, finding)]
 
 
 def check() -> list[Comparison]:
@@ -72,10 +68,7 @@ def check() -> list[Comparison]:
     for rule in RULES:
         for row in measured(rule):
             limit = rate(rule, row["h"], row["momentum"])
-            about = {
-                "operator": rule,
-                "workload": f"beta = {row['momentum']}, h = {row['h']}",
-                "quantity": "largest stable outer rate",
-            }
-            rows.append(exact_row(row["limit"], limit, abs(row["limit"] / limit - 1) < 0.005, **about))
+            about = {"operator": rule, "workload": f"beta = {row['momentum']}, h = {row['h']}"}
+            is_near = abs(row["limit"] / limit - 1) < 0.005
+            rows.append(exact_row(row["limit"], limit, is_near, quantity="largest stable outer rate", **about))
     return rows

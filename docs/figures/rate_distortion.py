@@ -6,9 +6,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from common import lines, panels, provenance
+from common import joined, lines, panels, recorded
 
-from gpu_validation.reporting.plotting import LINES, MARKS, PALETTE, colour, legend_below
+from gpu_validation.reporting.plotting import PALETTE, colour, legend_below
 from gpu_validation.studies.study import Figure
 from gpu_validation.verdicts.comparisons import exact_row
 from gpu_validation.verdicts.verdict import Comparison
@@ -57,11 +57,8 @@ def draw(kind: str, quantity: str) -> Any:
             own = [r for r in rows() if (r["source"], r["operator"]) == (source, operator) and r["nmse"] > LEAST]
             points = sorted((r["bits"], r[quantity]) for r in own)
             if points:
-                style = LINES[i % len(LINES)] + MARKS[i % len(MARKS)]
-                name = operator.replace("_", " ")
-                ax.plot(
-                    *zip(*points, strict=True), style, color=colour(operator), markersize=4, linewidth=1, label=name
-                )
+                look = {"color": colour(operator), "markersize": 4, "linewidth": 1}
+                joined(ax, i, *zip(*points, strict=True), operator.replace("_", " "), **look)
         ax.set(title=source, xlabel="bits per coordinate", ylabel=LABELS[quantity])
         if quantity == "nmse":
             ax.set(yscale="log")
@@ -83,23 +80,13 @@ def figures() -> list[Figure]:
     )
     gaps = [row["gap"] for row in rows() if row["source"] == "gauss" and row["operator"].startswith("tcdq")]
     finding = f"TCDQ comes within {min(gaps):.2f} bits per coordinate of the limit on Gaussian vectors"
+    vectors = f"Gaussian, Laplace, Student-t and sparse vectors. {common}"
+    above = f"The same, as bits per coordinate above the limit. {common}"
+    trained = f"Bits above the limit on gradients of an MLP and a CNN, coordinates exactly zero left out. {common}"
     return [
-        Figure(
-            partial(draw, "synthetic", "nmse"),
-            f"Gaussian, Laplace, Student-t and sparse vectors. {common}",
-            provenance(RECORD),
-        ),
-        Figure(
-            partial(draw, "synthetic", "gap"),
-            f"The same, as bits per coordinate above the limit. {common}",
-            provenance(RECORD),
-            finding=finding,
-        ),
-        Figure(
-            partial(draw, "gradients", "gap"),
-            f"Bits above the limit on gradients of an MLP and a CNN, coordinates exactly zero left out. {common}",
-            provenance(RECORD),
-        ),
+        recorded(partial(draw, "synthetic", "nmse"), vectors, RECORD),
+        recorded(partial(draw, "synthetic", "gap"), above, RECORD, finding),
+        recorded(partial(draw, "gradients", "gap"), trained, RECORD),
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from common import lines, panels, provenance
+from common import curve, lines, panels, points, recorded
 
 from bounds.limits import (
     gaussian_bits,
@@ -14,7 +14,7 @@ from bounds.limits import (
     sparse_dithering_random_whole_bits,
     sparse_dithering_whole_bits,
 )
-from gpu_validation.reporting.plotting import LINES, MARKS, PALETTE, colour, legend_below
+from gpu_validation.reporting.plotting import PALETTE, colour, legend_below
 from gpu_validation.studies.study import Figure
 from gpu_validation.verdicts.comparisons import exact_row
 from gpu_validation.verdicts.verdict import Comparison
@@ -44,35 +44,25 @@ def random_bits(omega: float, d: int) -> float:
 def draw() -> Any:
     """Left the deterministic forms against the worst error, right the randomised one against omega."""
     figure, (left, right) = panels(2, columns=2, height=4)
+    own = colour("sparse_dithering")
     for i, kind in enumerate((SparseDithering, ArithmeticSparseDithering)):
         pairs = measured(kind)
-        left.plot(
-            [nu for nu, _ in pairs],
-            [row["bits"] / row["d"] for _, row in pairs],
-            MARKS[i],
-            color=colour("sparse_dithering"),
-            label=f"measured, {CLASSES[kind]}",
-        )
+        per_coordinate = [row["bits"] / row["d"] for _, row in pairs]
+        points(left, i, [nu for nu, _ in pairs], per_coordinate, f"measured, {CLASSES[kind]}", color=own)
     d = pairs[0][1]["d"]
     grid = np.geomspace(0.008, 0.5, 40)
     whole = [sparse_dithering_whole_bits(nu=nu, d=d) / d for nu in grid]
-    left.plot(grid, whole, LINES[0], color=colour("sparse_dithering"), label="its bound, worst case")
+    curve(left, 0, grid, whole, "its bound, worst case", color=own)
     limit = [gaussian_bits(alpha=nu, d=d) / d for nu in grid]
-    left.plot(grid, limit, LINES[1], color=PALETTE[6], label="limit of any operator")
+    curve(left, 1, grid, limit, "limit of any operator", color=PALETTE[6])
     left.set(xscale="log", xlabel="nu, the largest squared error / squared norm", ylabel="bits per coordinate")
     pairs = measured(RandomisedSparseDithering)
-    right.plot(
-        [w for w, _ in pairs],
-        [r["bits"] / d for _, r in pairs],
-        MARKS[2],
-        color=colour("randomised_sparse_dithering"),
-        label="measured, randomised",
-    )
+    points(right, 2, [w for w, _ in pairs], [r["bits"] / d for _, r in pairs], "measured, randomised", color=own)
     grid = np.geomspace(0.015, 80, 40)
     mean = [random_bits(w, d) / d for w in grid]
-    right.plot(grid, mean, LINES[0], color=colour("randomised_sparse_dithering"), label="its bound, expected")
+    curve(right, 0, grid, mean, "its bound, expected", color=own)
     limit = [gaussian_unbiased_bits(omega=w, d=d) / d for w in grid]
-    right.plot(grid, limit, LINES[1], color=PALETTE[6], label="limit of any unbiased operator")
+    curve(right, 1, grid, limit, "limit of any unbiased operator", color=PALETTE[6])
     right.set(xscale="log", yscale="log", xlabel="omega", ylabel="bits per coordinate")
     legend_below(figure, left, right)
     return figure
@@ -89,7 +79,7 @@ def figures() -> list[Figure]:
     pairs = measured(RandomisedSparseDithering)
     ratios = [row["bits"] / gaussian_unbiased_bits(omega=omega, d=d) for omega, row in pairs]
     finding = f"Unbiased messages are {min(ratios):.2f} to {max(ratios):.2f} times as long as the limit"
-    return [Figure(draw, caption, provenance(RECORD), finding=finding)]
+    return [recorded(draw, caption, RECORD, finding)]
 
 
 def check() -> list[Comparison]:

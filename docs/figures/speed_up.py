@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from common import panels, study
+from common import curve, joined, panels, points, study
 
 from bounds.runtime import Constant, RuntimeModel
-from gpu_validation.reporting.plotting import LINES, MARKS, PALETTE
 from gpu_validation.studies.study import Figure
 from gpu_validation.verdicts.comparisons import exact_row
 from gpu_validation.verdicts.iteration_time import barrier_timed_delay, iteration
@@ -40,7 +39,7 @@ def draw() -> Any:
     for i, r in enumerate(RATIOS):
         model = RuntimeModel(Constant(1.0), delay_s=r)
         gain = [model.speed_up(tau=tau, m=1) for tau in TAUS]
-        left.plot(TAUS, gain, LINES[i] + MARKS[i], color=PALETTE[i], label=f"D/Y = {r:g}")
+        joined(left, i, TAUS, gain, f"D/Y = {r:g}")
     left.set(xscale="log", yscale="log", xlabel="tau", ylabel="speed-up", title="steps of one length")
     for right, random in zip(rights, (False, True), strict=True):
         chosen = {key: records for key, records in measured().items() if (key[0] == "exponential") == random}
@@ -49,9 +48,8 @@ def draw() -> Any:
             theory = [predicted(first) / predicted(record) for record in records]
             gains = [iteration(first).value / iteration(record).value for record in records]
             taus = [record["tau"] for record in records]
-            colour = PALETTE[i % len(PALETTE)]
-            right.plot(taus, theory, LINES[i % len(LINES)], color=colour, linewidth=1)
-            right.plot(taus, gains, MARKS[i % len(MARKS)], color=colour, label=f"{case}, m = {m}")
+            curve(right, i, taus, theory, linewidth=1)
+            points(right, i, taus, gains, f"{case}, m = {m}")
         title = f"measured, {'exponential steps' if random else 'steps of one length'}"
         right.set(xscale="log", xlabel="tau", ylabel="speed-up over tau = 1", title=title)
     for ax in (left, *rights):

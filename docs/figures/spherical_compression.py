@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from common import lines, panels, provenance
+from common import curve, lines, panels, recorded
 
 from bounds.limits import (
     spherical_compression_bits,
@@ -13,7 +13,7 @@ from bounds.limits import (
     spherical_compression_simple_bits,
     worst_case_bits,
 )
-from gpu_validation.reporting.plotting import LINES, MARKS, PALETTE, colour
+from gpu_validation.reporting.plotting import MARKS, PALETTE, colour
 from gpu_validation.studies.study import Figure
 from gpu_validation.verdicts.comparisons import exact_row
 from gpu_validation.verdicts.verdict import Comparison
@@ -21,6 +21,11 @@ from operators import SphericalCompression, parse
 
 RECORD = "bits_per_message.jsonl"
 NORM_BITS = 31
+BOUNDS = {
+    "exact expectation": spherical_compression_bits,
+    "published bound": spherical_compression_published_bits,
+    "closed form": spherical_compression_simple_bits,
+}
 WIDER = 3.0  # times a 95 % half width: 5.9 standard errors, a false alarm below 10^-7 over all records together
 
 
@@ -37,24 +42,13 @@ def draw() -> Any:
     grid = np.linspace(0.15, 0.93, 40)
     for ax, d in zip(axes, dimensions, strict=True):
         found = sorted((alpha, row) for alpha, n, row in measured() if n == d)
-        ax.errorbar(
-            [alpha for alpha, _ in found],
-            [row["bits"] for _, row in found],
-            [row["bits_half_width"] for _, row in found],
-            fmt=MARKS[0],
-            color=colour("spherical_compression"),
-            label="measured",
-        )
-        for i, (bound, label) in enumerate(
-            (
-                (spherical_compression_bits, "exact expectation"),
-                (spherical_compression_published_bits, "published bound"),
-                (spherical_compression_simple_bits, "closed form"),
-            )
-        ):
-            ax.plot(grid, [bound(alpha=a, d=d) for a in grid], LINES[i], color=PALETTE[i + 1], label=label)
+        bits, half_widths = ([row[name] for _, row in found] for name in ("bits", "bits_half_width"))
+        style = {"fmt": MARKS[0], "color": colour("spherical_compression"), "label": "measured"}
+        ax.errorbar([alpha for alpha, _ in found], bits, half_widths, **style)
+        for i, (label, bound) in enumerate(BOUNDS.items()):
+            curve(ax, i, grid, [bound(alpha=a, d=d) for a in grid], label, color=PALETTE[i + 1])
         limit = [NORM_BITS + worst_case_bits(alpha=a, d=d) for a in grid]
-        ax.plot(grid, limit, LINES[3], color=PALETTE[6], label="limit, with 31 bits of norm")
+        curve(ax, 3, grid, limit, "limit, with 31 bits of norm", color=PALETTE[6])
         ax.set(title=f"d = {d}", xlabel="alpha", ylabel="bits a message")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
@@ -70,7 +64,7 @@ def figures() -> list[Figure]:
     )
     ratios = [row["bits"] / (NORM_BITS + worst_case_bits(alpha=alpha, d=d)) for alpha, d, row in measured()]
     finding = f"Messages are {min(ratios):.2f} to {max(ratios):.2f} times as long as the limit"
-    return [Figure(draw, caption, provenance(RECORD), finding=finding)]
+    return [recorded(draw, caption, RECORD, finding)]
 
 
 def check() -> list[Comparison]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from common import lines, panels, provenance
+from common import curve, lines, panels, points, recorded
 
 from bounds.limits import mean_exchange_rate, mean_received_rate, two_shot_rate
 from bounds.theorems import gather_error, ring_error, tree_error, two_shot_exact_error
-from gpu_validation.reporting.plotting import LINES, MARKS, PALETTE
+from gpu_validation.reporting.plotting import PALETTE
 from gpu_validation.studies.study import Figure
 from gpu_validation.verdicts.comparisons import exact_row
 from gpu_validation.verdicts.verdict import Comparison
@@ -48,16 +48,14 @@ def draw_errors() -> Any:
     figure, axes = panels(len(wires), columns=2, height=4)
     for ax, wire in zip(axes, wires, strict=True):
         for i, exchange in enumerate(("gather", "two_shot")):
-            points = rows(exchange, wire=wire)
-            m = [row["m"] for row in points]
-            theory = [law(exchange, row["m"], row["omega"]) for row in points]
-            ax.plot(m, theory, LINES[i], color=PALETTE[i], label=f"{NAMES[exchange]}, law")
-            measured = [row["nmse"] for row in points]
-            ax.plot(m, measured, MARKS[i], color=PALETTE[i], linestyle="none", label=f"{NAMES[exchange]}, measured")
+            found = rows(exchange, wire=wire)
+            m = [row["m"] for row in found]
+            curve(ax, i, m, [law(exchange, row["m"], row["omega"]) for row in found], f"{NAMES[exchange]}, law")
+            points(ax, i, m, [row["nmse"] for row in found], f"{NAMES[exchange]}, measured")
         shots = rows("two_shot", wire=wire)
         for i, exchange in enumerate(("ring", "tree"), start=2):
             theory = [law(exchange, row["m"], row["omega"]) for row in shots]
-            ax.plot([row["m"] for row in shots], theory, LINES[i], color=PALETTE[i], label=f"{exchange}, law")
+            curve(ax, i, [row["m"] for row in shots], theory, f"{exchange}, law")
         ax.axhline(1, color=PALETTE[7], linewidth=0.8)
         ax.set(xscale="log", yscale="log", xlabel="workers m", ylabel="NMSE of the mean", title=_title(wire))
         _ticks(ax, [row["m"] for row in shots])
@@ -68,22 +66,18 @@ def draw_errors() -> Any:
 def draw_wire() -> Any:
     """Bits sent against m at one code."""
     figure, (left, right) = panels(2, columns=2, height=4)
-    points = {exchange: rows(exchange, omega=OMEGA) for exchange in ("gather", "two_shot")} | {"sum": rows("sum")}
-    m = np.array([row["m"] for row in points["gather"]])
-    bits = points["gather"][0]["sent_bits"]  # of one message, at m = 2
-    theory = {
-        "gather": (m - 1) * bits,
-        "two_shot": 2 * (1 - 1 / m) * bits,
-        "sum": 2 * (1 - 1 / m) * (8 + 32 / 256),
-    }
-    left.plot(m, 64 * (1 - 1 / m), LINES[3], color=PALETTE[6], label="float32, ring")
-    for i, (exchange, found) in enumerate(points.items()):
-        left.plot(m, theory[exchange], LINES[i], color=PALETTE[i], label=f"{NAMES[exchange]}, prediction")
+    wires = {exchange: rows(exchange, omega=OMEGA) for exchange in ("gather", "two_shot")} | {"sum": rows("sum")}
+    m = np.array([row["m"] for row in wires["gather"]])
+    bits = wires["gather"][0]["sent_bits"]  # of one message, at m = 2
+    ring = 2 * (1 - 1 / m)
+    theory = {"gather": (m - 1) * bits, "two_shot": ring * bits, "sum": ring * (8 + 32 / 256)}
+    curve(left, 3, m, 64 * (1 - 1 / m), "float32, ring", color=PALETTE[6])
+    for i, (exchange, found) in enumerate(wires.items()):
+        curve(left, i, m, theory[exchange], f"{NAMES[exchange]}, prediction")
         sent, nmse = ([row[name] for row in found] for name in ("sent_bits", "nmse"))
-        style = {"color": PALETTE[i], "linestyle": "none", "label": f"{NAMES[exchange]}, measured"}
-        left.plot(m, sent, MARKS[i], **style)
-        right.plot(m, nmse, MARKS[i], **style)
-        right.plot(m, [row["law"] for row in found], LINES[i], color=PALETTE[i])
+        points(left, i, m, sent, f"{NAMES[exchange]}, measured")
+        points(right, i, m, nmse, f"{NAMES[exchange]}, measured")
+        curve(right, i, m, [row["law"] for row in found])
     left.set(xscale="log", yscale="log", xlabel="workers m", ylabel="bits sent a coordinate and rank")
     right.set(xscale="log", yscale="log", xlabel="workers m", ylabel="NMSE of the mean")
     for ax in (left, right):
@@ -99,11 +93,11 @@ def draw_limits() -> Any:
     rates = {"cut-set limit": mean_received_rate, "limit of any exchange": mean_exchange_rate}
     rates |= {"two shots, ideal blocks": two_shot_rate}
     for ax, wire in zip(axes, wires, strict=True):
-        points = [row for row in rows("two_shot", wire=wire) if limited(row)]
-        m, nmse, sent = (np.array([float(row[name]) for row in points]) for name in ("m", "nmse", "sent_bits"))
+        found = [row for row in rows("two_shot", wire=wire) if limited(row)]
+        m, nmse, sent = (np.array([float(row[name]) for row in found]) for name in ("m", "nmse", "sent_bits"))
         for i, (name, rate) in enumerate(rates.items()):
-            ax.plot(m, rate(m=m, nmse=nmse), LINES[i], color=PALETTE[i], label=f"{name}, theory")
-        ax.plot(m, sent, MARKS[3], color=PALETTE[3], linestyle="none", label="two shots, measured")
+            curve(ax, i, m, rate(m=m, nmse=nmse), f"{name}, theory")
+        points(ax, 3, m, sent, "two shots, measured")
         ax.set(xscale="log", xlabel="workers m", ylabel="bits received per coordinate", title=_title(wire))
         ax.set_ylim(0, 1.1 * wire)
         _ticks(ax, m.astype(int))
@@ -148,11 +142,8 @@ def figures() -> list[Figure]:
     gathered, shots = (rows(exchange, wire=wide)[-1] for exchange in ("gather", "two_shot"))
     times = gathered["nmse"] / shots["nmse"]
     finding = f"At m = {shots['m']} and {wide:g} bits two shots err {times:,.0f} times less than gathering"
-    return [
-        Figure(draw_errors, errors, provenance(RECORD), finding=finding),
-        Figure(draw_wire, wire, provenance(RECORD)),
-        Figure(draw_limits, limits, provenance(RECORD)),
-    ]
+    first = recorded(draw_errors, errors, RECORD, finding)
+    return [first, recorded(draw_wire, wire, RECORD), recorded(draw_limits, limits, RECORD)]
 
 
 def check() -> list[Comparison]:

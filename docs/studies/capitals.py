@@ -6,24 +6,25 @@ budget.  Of a valid law the capital ever exceeds 1/a with probability at most a,
 often it exceeded 2, 10, 100 and 1000, and the level of a law in a check.  (``false_alarms.py`` runs whole operators and
 all laws; that is slower by a hundred times.)
 
-One JSON line a block is appended to ``--out``; blocks already there are not repeated.
+Records are appended to ``--out``, and blocks already there are not repeated; the totals go to a file beside it.
 
-    nice python docs/studies/capitals.py --out docs/data/capitals.jsonl --summary docs/data/capitals.json
+    nice python docs/measure.py studies/capitals.py
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from math import log
 from typing import Any
 
 import numpy as np
+from measure import resume, summarised
 from power import COMPRESSORS, Bulk
-from resumable import command_line, conclude, resume
 from scipy.stats import binom
 
 from bounds.claims import Unbiased
-from gpu_validation.records.environment import commit, environment
+from gpu_validation.records.environment import commit
 from operators.laws import Budget, Subject
 from operators.laws.check import statistical_laws
 from operators.laws.kit.law import Context
@@ -72,22 +73,10 @@ def summary(records: list[dict[str, Any]]) -> dict[str, Any]:
             f">= {capital:g}": {"seen": seen, "allowed_at_99.9_percent": int(binom.ppf(QUANTILE, runs, 1 / capital))}
             for capital, seen in zip(CAPITALS, reached, strict=True)
         }
-    return {
-        "level_of_a_law": LEVEL,
-        "laws": laws,
-        "commits": sorted({r["commit"] for r in records}),
-        **environment(),
-    }
+    return {"level_of_a_law": LEVEL, "laws": laws, "commits": sorted({r["commit"] for r in records})}
 
 
-def main() -> None:
+def main(blocks: int = BLOCKS, out: str = "capitals.jsonl") -> Iterator[dict[str, Any]]:
     """Continue the study, then summarise it."""
-    parser = command_line(__doc__, "capitals")
-    parser.add_argument("--blocks", type=int, default=BLOCKS)
-    options = parser.parse_args()
-    records = resume(options.out, range(options.blocks), lambda r: r["block"], lambda missing: map(block, missing))
-    conclude(summary(records), options.summary)
-
-
-if __name__ == "__main__":
-    main()
+    records = resume(out, range(blocks), lambda r: r["block"], lambda missing: map(block, missing))
+    yield summarised(summary(records), out)

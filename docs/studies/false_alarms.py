@@ -11,11 +11,10 @@ Zero alarms in 10^4 runs say little of a level of 1e-6.  So the largest capital 
 a valid law it exceeds 1/a with probability at most a, for every a, and the summary counts how often it exceeded 2,
 10, 100 and 1000 beside what a valid law may have reached.
 
-One JSON line a run is appended to ``--out``; runs already there are not repeated, so an interrupted study goes on
-where it stopped; each line names its commit.  ``--summary`` writes the totals as JSON.
+One JSON line a run is appended to ``--out``, with its commit; runs already there are not repeated, so an interrupted
+study goes on where it stopped.  The totals go to a file beside it.
 
-    nice python docs/studies/false_alarms.py --runs 10000 --out docs/data/false_alarms.jsonl \
-        --summary docs/data/false_alarms.json
+    nice python docs/measure.py studies/false_alarms.py
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from resumable import command_line, conclude, resume
+from measure import resume, summarised
 from scipy.stats import binom
 
 from bounds.claims import NoClaim, Unbiased
-from gpu_validation.records.environment import commit, environment
+from gpu_validation.records.environment import commit
 from operators import all_operators
 from operators.laws import Budget, Subject, adapt
 from operators.laws.check import LAWS, statistical_laws
@@ -139,8 +138,6 @@ def summary(records: list[dict[str, Any]], seed: int) -> dict[str, object]:
     """Totals, and the most alarms and large capitals that a correct kit may have reached at the quantile."""
     seconds = sorted(float(r["seconds"]) for r in records)
     return {
-        "command": f"nice python docs/studies/false_alarms.py --runs {max(int(r['run']) for r in records) + 1} "
-        f"--seed {seed} --out docs/data/false_alarms.jsonl --summary docs/data/false_alarms.json",
         "runs": len(records),
         "level_per_run": BUDGET.false_alarm,
         "runs_by_law": dict(Counter(law for r in records for law in r["laws"])),
@@ -152,7 +149,6 @@ def summary(records: list[dict[str, Any]], seed: int) -> dict[str, object]:
         "median_processor_seconds_a_run": seconds[len(seconds) // 2],
         "seed": seed,
         "runs_by_commit": dict(Counter(str(r["commit"]) for r in records)),
-        **environment(),
     }
 
 
@@ -169,17 +165,9 @@ def _capitals(records: list[dict[str, Any]], law: str) -> dict[str, dict[str, in
     }
 
 
-def main() -> None:
+def main(
+    runs: int = 10_000, seed: int = 1, processes: int = 1, out: str = "false_alarms.jsonl"
+) -> Iterator[dict[str, Any]]:
     """Continue the study, then summarise it."""
-    parser = command_line(__doc__, "false_alarms")
-    parser.add_argument("--runs", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--processes", type=int, default=1)
-    options = parser.parse_args()
-    make = partial(study, seed=options.seed, processes=options.processes)
-    records = resume(options.out, range(options.runs), lambda r: r["run"], make)
-    conclude(summary(records, options.seed), options.summary)
-
-
-if __name__ == "__main__":
-    main()
+    records = resume(out, range(runs), lambda r: r["run"], partial(study, seed=seed, processes=processes))
+    yield summarised(summary(records, seed), out)

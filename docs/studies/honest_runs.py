@@ -4,26 +4,25 @@ Subjects are every example of the catalogue, feedback methods and mergers too, a
 as functions and as codecs with keys.  Run i checks subject i mod n with seed ``--seed`` + i // n; the random streams
 of torch, numpy and Python begin with the seed too.  Nothing is shrunk, and the laws that draw have a third of the
 standard seconds, so that more runs are made: a run with fewer draws has no larger level.  One JSON line a run is
-appended to ``--out``; runs already there are not repeated; each line names its commit.  ``--summary`` writes totals.
+appended to ``--out``, with its commit; runs already there are not repeated.  The totals go to a file beside it.
 
-    nice env OMP_NUM_THREADS=1 python docs/studies/honest_runs.py --out docs/data/honest_runs.jsonl \
-        --summary docs/data/honest_runs.json
+    nice python docs/measure.py studies/honest_runs.py
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import torch
 from honest_subjects import RULES, Honest, subjects
-from resumable import command_line, conclude, resume
+from measure import resume, summarised
 
-from gpu_validation.records.environment import commit, environment
+from gpu_validation.records.environment import commit
 from operators import all_operators
 from operators.laws import Budget, check
 
@@ -59,11 +58,6 @@ def one(run: int, seed: int) -> dict[str, object]:
     }
 
 
-def study(runs: Iterable[int], seed: int) -> Iterator[dict[str, object]]:
-    """The records of the runs, as they finish."""
-    return (one(run, seed) for run in runs)
-
-
 def summary(records: list[dict[str, Any]]) -> dict[str, object]:
     """Totals."""
     seconds = sorted(float(r["seconds"]) for r in records)
@@ -80,20 +74,11 @@ def summary(records: list[dict[str, Any]]) -> dict[str, object]:
         ],
         "median_processor_seconds_a_run": seconds[len(seconds) // 2],
         "runs_by_commit": dict(Counter(str(r["commit"]) for r in records)),
-        **environment(),
     }
 
 
-def main() -> None:
-    """Continue the study, then summarise it."""
-    parser = command_line(__doc__, "honest_runs")
-    parser.add_argument("--runs", type=int, help="by default all planned ones")
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    runs = SEEDS * len(honest()) if options.runs is None else options.runs
-    records = resume(options.out, range(runs), lambda r: r["run"], partial(study, seed=options.seed))
-    conclude(summary(records), options.summary)
-
-
-if __name__ == "__main__":
-    main()
+def main(runs: int = 0, seed: int = 1, out: str = "honest_runs.jsonl") -> Iterator[dict[str, Any]]:
+    """Continue the study up to so many runs, 0 for all that are planned, then summarise it."""
+    planned = range(runs or SEEDS * len(honest()))
+    records = resume(out, planned, lambda r: r["run"], lambda missing: (one(run, seed) for run in missing))
+    yield summarised(summary(records), out)

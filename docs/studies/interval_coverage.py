@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from gpu_validation.records.environment import environment
 from gpu_validation.records.sample import Sample
 from gpu_validation.verdicts.intervals import mean_interval, student_interval
 
@@ -44,6 +43,5 @@ def coverage(law: str, n: int, runs: int, seed: int) -> dict[str, object]:
 
 
 def main(runs: int = 250, seed: int = 1) -> Iterator[dict[str, Any]]:
-    """One record for each law and number of draws, after one on the circumstances."""
-    yield environment() | {"seed": seed}
+    """One record for each law and number of draws."""
     yield from (coverage(law, n, runs, seed) for law in LAWS for n in DRAWS)

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from gpu_validation.records.environment import environment
-
 PLACES = [(0.05, 16, tau) for tau in (2, 4, 8)] + [(0.2, 16, tau) for tau in (2, 4, 8)]
 RELATIVE_KINKS = (0.2, 0.3, 0.4, 0.5, 0.65)  # of eta sqrt(tau), the size of a worker's walk
 RARE = (0.5, 0.2, 0.1, 0.05)
@@ -35,18 +33,17 @@ def stationary(seed: int, *, eta: float, m: int, tau: int, kink: float, rare: fl
     return np.asarray(total / (tau * (rounds - -(-rounds // 2))))
 
 
-def worst(eta: float, m: int, tau: int, rare: tuple[float, ...]) -> dict[str, float]:
+def worst(eta: float, m: int, tau: int, rare: tuple[float, ...], copies: int) -> dict[str, float]:
     """Return the worst case of the grid with these noises, measured anew, with its standard error."""
     grid = [(relative * eta * math.sqrt(tau), chance) for relative in RELATIVE_KINKS for chance in rare]
     place = {"eta": eta, "m": m, "tau": tau}
-    kink, chance = max(grid, key=lambda c: stationary(1, **place, kink=c[0], rare=c[1], copies=100).mean())
-    runs = stationary(2, **place, kink=kink, rare=chance, copies=1000)
+    kink, chance = max(grid, key=lambda c: stationary(1, **place, kink=c[0], rare=c[1], copies=copies // 10).mean())
+    runs = stationary(2, **place, kink=kink, rare=chance, copies=copies)
     error = runs.std(ddof=1) / math.sqrt(len(runs))
     return place | {"kink": kink, "rare": chance, "mean": float(runs.mean()), "error": float(error)}
 
 
-def main() -> Iterator[dict[str, Any]]:
-    yield environment()
-    for eta, m, tau in PLACES:
+def main(places: int = len(PLACES), copies: int = 1000) -> Iterator[dict[str, Any]]:
+    for eta, m, tau in PLACES[:places]:
         for noise, rare in (("symmetric", RARE[:1]), ("skewed", RARE[1:])):
-            yield {"noise": noise, **worst(eta, m, tau, rare)}
+            yield {"noise": noise, **worst(eta, m, tau, rare, copies)}

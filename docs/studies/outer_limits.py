@@ -13,8 +13,6 @@ from typing import Any
 
 import torch
 
-from gpu_validation.records.environment import environment
-
 TAU, WORKERS, ROUNDS = 10, 4, 2000
 RULES = {"blocking": 0, "corrected": 5, "eager": 0, "delayed": 0}  # and the steps in flight
 
@@ -74,7 +72,6 @@ def limit(rule: str, x: float, momentum: float) -> float:
 
 
 def main() -> Iterator[dict[str, Any]]:
-    yield environment()
     for rule in RULES:
         for momentum in (0.0, 0.5, 0.9):
             for h in (0.1, 0.5, 0.9):

@@ -5,7 +5,7 @@ checked at the standard budget without a clock, so that a verdict depends on ``-
 are replaced one by one as they are made; rows of the same seed and source file are not made again.  What is not
 installed is named and left out.
 
-    OMP_NUM_THREADS=1 python docs/studies/published.py --packages FOLDER --packages CLONE
+    python docs/measure.py studies/published.py --packages FOLDER CLONE
 
 FOLDER holds the packages (``pip install --no-deps --target FOLDER hivemind==1.1.12 ...``), CLONE a clone of
 sands-lab/grace.
@@ -13,31 +13,31 @@ sands-lab/grace.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import json
 import logging
-import os
 import sys
 import time
 import warnings
+from collections.abc import Iterator
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from math import inf
 from pathlib import Path
 from typing import Any
 
+from measure import in_data
 from projects import fed_frameworks, fedjax_aggregators, grace, hivemind_codecs, torch_hooks, torch_libraries
 from projects.published import Published, digest, search_in, version_of
 
 from gpu_validation.records.environment import environment
+from gpu_validation.records.storage import read_lines, write_atomically
 from operators.laws import Budget, Outcome, Report, check
 
 PROJECTS = (torch_hooks, hivemind_codecs, grace, fedjax_aggregators, fed_frameworks, torch_libraries)
 SUBJECTS: tuple[Published, ...] = tuple(subject for project in PROJECTS for subject in project.PUBLISHED)
 BUDGET = Budget().untimed()
-OUT = Path(__file__).parent.parent / "data" / "published_implementations.jsonl"
 Row = dict[str, Any]
 
 
@@ -95,47 +95,36 @@ def write(rows: list[Row], out: Path) -> None:
     """All rows, in the order of the table, or not at all."""
     order = {subject.name: place for place, subject in enumerate(SUBJECTS)}
     rows = sorted(rows, key=lambda row: order.get(row["name"], len(order)))
-    partial = out.with_suffix(".partial")
-    partial.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    os.replace(partial, out)
+    write_atomically(out, "".join(json.dumps(row) + "\n" for row in rows))
 
 
-def study(subjects: list[Published], out: Path, seed: int) -> None:
-    """Make the rows that are missing."""
-    rows = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+def study(subjects: list[Published], out: Path, seed: int) -> Iterator[Row]:
+    """Make the rows that are missing; yields what was judged and what was left out."""
     for subject in subjects:
         try:
             source = subject.source()
         except (ImportError, PackageNotFoundError) as error:
             where = f"a clone of {subject.package}" if "/" in subject.package else subject.package
-            print(f"{subject.name}: left out, needs {where} ({error})", flush=True)
+            yield {"name": subject.name, "left_out": f"needs {where} ({error})"}
             continue
-        made = [row for row in rows if row["name"] == subject.name]
-        asked = (seed, digest(source), subject.judged)
-        if any((row["seed"], row["sha256"], row["judged"]) == asked for row in made):
-            write([row | words(subject) if row in made else row for row in rows], out)
-            rows = [json.loads(line) for line in out.read_text().splitlines()]
-            continue
-        row = row_of(subject, source, seed)
-        rows = [other for other in rows if other["name"] != subject.name] + [row]
-        write(rows, out)
-        print(f"{subject.name}: {'ok' if row['ok'] else row['fail'] or 'INCONCLUSIVE'}", flush=True)
+        rows = {row["name"]: row for row in read_lines(out)} if out.exists() else {}
+        row = rows.get(subject.name, {})
+        if (row.get("seed"), row.get("sha256"), row.get("judged")) == (seed, digest(source), subject.judged):
+            rows[subject.name] = row | words(subject)
+        else:
+            rows[subject.name] = row_of(subject, source, seed)
+            yield {name: rows[subject.name][name] for name in ("name", "ok", "fail", "inconclusive")}
+        write(list(rows.values()), out)
 
 
-def main() -> None:
-    """Judge them."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--packages", type=Path, action="append", default=[], help="a folder to import from")
-    parser.add_argument("--only", action="append", default=[], help="names that contain this; all by default")
-    parser.add_argument("--out", type=Path, default=OUT)
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
-    search_in(arguments.packages)
+def main(
+    packages: tuple[str, ...] = (),
+    only: tuple[str, ...] = ("",),
+    out: str = "published_implementations.jsonl",
+    seed: int = 1,
+) -> Iterator[Row]:
+    """Judge those whose names contain a part; packages are folders to import from."""
+    search_in([Path(folder) for folder in packages])
     warnings.simplefilter("ignore")  # of the packages
     logging.disable(logging.WARNING)
-    only = arguments.only or [""]
-    study([s for s in SUBJECTS if any(part in s.name for part in only)], arguments.out, arguments.seed)
-
-
-if __name__ == "__main__":
-    main()
+    yield from study([s for s in SUBJECTS if any(part in s.name for part in only)], in_data(out), seed)

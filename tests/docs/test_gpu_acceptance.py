@@ -3,24 +3,25 @@
 import json
 import subprocess
 import sys
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from .. import scripts
+
 ROOT = Path(__file__).parents[2]
-SPECIFICATION = spec_from_file_location("gpu_acceptance", ROOT / "docs/benchmarks/gpu.py")
-gpu = module_from_spec(SPECIFICATION)
-SPECIFICATION.loader.exec_module(gpu)
+gpu = scripts.load("benchmarks", "gpu")
 LINES = [{"cpus": 2}, {"equality": "signs.pack", "d": 1, "equal": True}, {"timing": "copy", "ms": 1.0}]
 
 
 def test_without_a_gpu_the_record_names_what_was_not_run():
-    record = gpu.accept(["kernels", "hook", "training"], interpreted=False, gpu=False)
+    record = gpu.accept(("kernels", "hook", "training"), interpreted=False, gpu=False)
 
     assert record["status"] == "not run"
     assert list(record["commands"]) == ["kernels", "hook", "training"] == list(gpu.LIMITS_S)
     assert all((ROOT / command[0]).is_file() for command in record["commands"].values())
+    assert all((ROOT / "docs" / command[1]).is_file() for command in record["commands"].values())
     assert sum(gpu.LIMITS_S.values()) <= 480
     json.dumps(record)
 
@@ -48,9 +49,10 @@ def test_a_part_that_fails_or_takes_too_long_says_so(tmp_path, monkeypatch):
 
 @pytest.mark.thorough
 @pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not made for this platform")
-def test_hook_and_training_pass_in_the_interpreter(tmp_path):
-    command = [sys.executable, "docs/benchmarks/gpu.py", "--interpreted", "--only", "hook", "training"]
-    ended = subprocess.run([*command, "--out", str(tmp_path / "gpu.json")], cwd=ROOT, capture_output=True, text=True)
-    record = json.loads((tmp_path / "gpu.json").read_text())
+def test_hook_and_training_pass_in_the_interpreter():
+    command = [sys.executable, gpu.MEASURE, "benchmarks/gpu.py", "--interpreted", "--only", "hook", "training"]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    head, record = map(json.loads, ended.stdout.splitlines())
+    assert head["commit"]
     assert (ended.returncode, record["status"]) == (0, "passed"), record
     assert len(record["parts"]["hook"]["rows"]) == 2 * len(gpu.OPERATORS)

@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
-import races_in_flight
 import reproduced
-from speed_ups import speed_up_table
+import study_tables
+from study_tables import speed_up_table
 
 from gpu_validation.verdicts.verdict import Comparison
 
@@ -151,7 +151,7 @@ def flight(operator: str, quantity: str, workload: str = "digits, D/Y = 10") -> 
 
 def test_the_headline_of_averages_in_flight_is_that_of_the_record():
     page = (Path(__file__).parents[2] / "docs/results/time.md").read_text()
-    lines = races_in_flight.headline_table().splitlines()[2:]
+    lines = study_tables.headline_table().splitlines()[2:]
     goals = [1.4, 1.3, 1.4, 1.3]
 
     assert "{{ headline_table() }}" in page
@@ -163,10 +163,10 @@ def test_the_headline_of_averages_in_flight_is_that_of_the_record():
 
 def test_the_page_shows_every_problem_of_the_race_twice():
     for target in ("0.5", "0.125"):
-        rows = races_in_flight.flight_table(target).splitlines()[2:]
+        rows = study_tables.flight_table(target).splitlines()[2:]
         assert len(rows) == 12
-        assert all(line.count(";") == len(races_in_flight.SHOWN) for line in rows)
-        assert re.search(r"off by a factor of [\d.]+ in the median", races_in_flight.flight_agreement(target))
+        assert all(line.count(";") == len(study_tables.SHOWN) for line in rows)
+        assert re.search(r"off by a factor of [\d.]+ in the median", study_tables.flight_agreement(target))
 
 
 def test_real_processes_of_the_race_gave_their_simulations_losses():
@@ -186,12 +186,12 @@ def test_the_findings_and_the_front_page_show_the_race_as_recorded():
     assert shown("Averages in flight") == said
     assert re.findall(r"\d\.\d\d", front_page("Averages in flight")) == [said[0], said[2]]
     for target in ("0.5", "0.125"):
-        counts = re.search(r"Of (\d+) .* foresees (\d+), of (\d+) .* (\d+)$", races_in_flight.flight_agreement(target))
+        counts = re.search(r"Of (\d+) .* foresees (\d+), of (\d+) .* (\d+)$", study_tables.flight_agreement(target))
         paying, seen, losing, right = map(int, counts.groups())
         assert f"in {seen + right} of {paying + losing}" in " ".join(FINDINGS.split())
 
 
 def test_the_guide_to_tau_has_every_problem_of_the_race():
-    lines = races_in_flight.tau_table().splitlines()[2:]
+    lines = study_tables.tau_table().splitlines()[2:]
     assert len(lines) == 12
     assert all(len(re.findall(r"\d+; \d\.\d\d \(", line)) == 2 for line in lines)

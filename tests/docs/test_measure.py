@@ -45,6 +45,8 @@ def test_a_script_prints_its_records_and_may_have_the_name_of_a_package(tmp_path
     (tmp_path / "json.py").write_text(text)
     command = [sys.executable, str(scripts.DOCS / "measure.py"), str(tmp_path / "json.py"), "--n", "2"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    records = [json.loads(line) for line in printed.splitlines()]
+    head, *records = [json.loads(line) for line in printed.splitlines()]
+    assert head["n"] == 2
+    assert {"commit", "load", "numpy", "torch"} <= head.keys()
     assert [record["i"] for record in records] == [0, 1]
     assert {record["json"] for record in records} == {"json"}

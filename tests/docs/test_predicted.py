@@ -6,9 +6,9 @@ from functools import cache
 from pathlib import Path
 from statistics import median
 
-import pilot_skill
 import pytest
 import reproduced
+import study_tables
 
 from gpu_validation.studies.prediction import CHEAP, FORMULAS, GUESS, SYNCHRONOUS, TRIED
 
@@ -134,10 +134,10 @@ def test_the_advice_about_pilots_follows_from_the_records():
     text = " ".join((ROOT / "docs" / "guides" / "do_i_need_a_pilot.md").read_text().split())
     (stated,) = re.findall(r"it took (\d\.\d\d) times the best measured time or less for D/Y up to 20", text)
     for ratio in (0.5, 4.0, 20.0, 50.0):
-        _, by_rule = pilot_skill.costs(lambda cell, ratio=ratio: cell.ratio == ratio)
+        _, by_rule = study_tables.costs(lambda cell, ratio=ratio: cell.ratio == ratio)
         assert (median(by_rule) <= float(stated)) == (ratio <= 20)
     deep, same, different = (
-        pilot_skill.costs(pilot_skill.KINDS[kind])
+        study_tables.costs(study_tables.KINDS[kind])
         for kind in (
             "ResNet-20 and the transformer",
             "the same data on every worker",

@@ -10,7 +10,7 @@ from .. import scripts
 @pytest.fixture
 def squares():
     """Records of the squares below n, made by a maker that fails at one of them."""
-    resumable = scripts.load("studies", "resumable")
+    measure = scripts.load("", "measure")
 
     def carry_out(out, n, failing=None):
         def make(missing):
@@ -19,7 +19,7 @@ def squares():
                     raise KeyboardInterrupt
                 yield {"case": case, "square": case**2}
 
-        return resumable.resume(out, range(n), lambda record: record["case"], make)
+        return measure.resume(out, range(n), lambda record: record["case"], make)
 
     return carry_out
 

@@ -1,12 +1,15 @@
 """No cell of a table is cut: what stands between the bars of a row is what its cells show."""
 
 import re
+from types import ModuleType
 
 import pytest
 from jinja2 import Environment, StrictUndefined
 from markdown_it import MarkdownIt
 from pages import DOCS
-from templates import FOLDERS, FUNCTIONS
+from templates import FOLDERS, FUNCTIONS, functions
+
+from bounds.plan import coverage
 
 PARSER = MarkdownIt("commonmark").enable("table")
 BAR = re.compile(r"(?<!\\)\|")
@@ -55,3 +58,19 @@ def test_a_bar_in_code_cuts_a_cell():
     found, rows = cut("| a | b |\n|---|---|\n| x | `|y|` |\n| x | `\\|y\\|` |\n")
     assert rows == 3
     assert [written for written, _ in found] == [["x", "`", "y", "`"]]
+
+
+def test_two_functions_of_one_name_are_refused():
+    first, second = (ModuleType(name) for name in ("first", "second"))
+    for module in (first, second):
+        exec("def a_table():\n    return ''\n", vars(module))
+
+    assert list(functions(first)) == ["a_table"]
+    with pytest.raises(ValueError, match="first and second both define a_table"):
+        functions(first, second)
+
+
+def test_the_page_of_theorems_says_what_a_plan_rests_on():
+    text = text_of(DOCS / "reference" / "theorems.md").partition("## What a plan rests on")[2]
+
+    assert all(f"[`{name}`](#bound-{name})" in text for name in coverage())

@@ -68,7 +68,7 @@ def test_recorded_study_has_no_more_alarms_or_large_capitals_than_a_correct_kit_
             assert seen["seen"] <= binom.ppf(study.QUANTILE, seen["runs"], 1 / float(capital.removeprefix(">= ")))
 
 
-def test_study_goes_on_where_it_stopped(study, tmp_path, monkeypatch, capsys):
+def test_study_goes_on_where_it_stopped(study, tmp_path, monkeypatch):
     out = tmp_path / "runs.jsonl"
     monkeypatch.setattr(
         study,
@@ -84,11 +84,11 @@ def test_study_goes_on_where_it_stopped(study, tmp_path, monkeypatch, capsys):
         },
     )
     for runs in (3, 5):
-        monkeypatch.setattr("sys.argv", ["study", "--runs", str(runs), "--out", str(out)])
-        study.main()
+        (totals,) = study.main(runs=runs, out=str(out))
 
     assert [json.loads(line)["run"] for line in out.read_text().splitlines()] == [0, 1, 2, 3, 4]
-    assert json.loads(capsys.readouterr().out.split("}\n{")[-1].join(["{", ""]))["runs"] == 5
+    assert totals["runs"] == 5
+    assert json.loads(out.with_suffix(".json").read_text()) == totals
 
 
 @pytest.fixture(scope="module")

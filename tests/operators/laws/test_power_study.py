@@ -61,7 +61,7 @@ def test_recorded_study_keeps_what_was_stated_in_every_case(study):
         assert case.get("accused", 0) >= binom.ppf(0.001, case["runs"], study.ASKED), case
 
 
-def test_study_goes_on_where_it_stopped(study, tmp_path, monkeypatch, capsys):
+def test_study_goes_on_where_it_stopped(study, tmp_path, monkeypatch):
     out = tmp_path / "power.jsonl"
 
     def record(case, honest):
@@ -70,8 +70,26 @@ def test_study_goes_on_where_it_stopped(study, tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(study, "record", record)
     for honest in (1, 2):
-        monkeypatch.setattr("sys.argv", ["study", "--honest", str(honest), "--out", str(out)])
-        study.main()
+        (totals,) = study.main("stated", honest=honest, out=str(out))
 
     assert len(out.read_text().splitlines()) == 2 * len(study.cases())
-    assert json.loads(capsys.readouterr().out.split("}\n{")[-1].join(["{", ""]))["cases"][0]["runs"] == 10
+    assert totals["cases"][0]["runs"] == 10
+
+
+def test_the_totals_of_larger_faults_are_those_of_the_record(study):
+    path = RECORD.with_name("stated_powers.jsonl")
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+
+    totals = study.summary_beyond(rows)
+
+    recorded = json.loads(path.with_suffix(".json").read_text())
+    assert totals == {name: recorded[name] for name in totals}
+    assert {study.case_of(row) for row in rows} == set(study.cases_beyond())
+
+
+@pytest.mark.parametrize("fault", ["in a drawn direction", "along one coordinate of every vector"])
+def test_a_fault_in_a_direction_that_nobody_knows_is_found(study, fault):
+    """One run of 1.2 times the stated one."""
+    found = study.record_beyond(("quick", "keep half", fault), seed=1)
+
+    assert found["refuted"] is True

@@ -1,12 +1,11 @@
 """The page's record of measured operators: what operators claim and send today, and above the limit."""
 
-import importlib.util
 import json
 import math
-from pathlib import Path
 
 import pytest
 
+from tests import scripts
 from tests.pooled import pooled
 
 pytest.importorskip("fastapi")
@@ -17,16 +16,12 @@ from ratedist.interfaces.http.app import PAGE
 
 RECORD = json.loads((PAGE / "measured.json").read_text())
 SMALL = [point for point in RECORD["points"] if point["d"] == 128]
-SCRIPT = Path(__file__).parents[4] / "docs/benchmarks/measured_operators.py"
 EXAMPLES = {specification(cls.examples()[0]): cls.examples()[0] for cls in all_operators().values()}
 
 
 @pytest.fixture(scope="module")
 def benchmark():
-    found = importlib.util.spec_from_file_location("measured_operators", SCRIPT)
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
+    return scripts.load("benchmarks", "measured_operators")
 
 
 @pooled("point", RECORD["points"], ids=lambda point: f"{point['operator']}, d = {point['d']}")
