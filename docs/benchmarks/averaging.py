@@ -31,7 +31,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from comparing import quotient
-from ranks import Action, Sent, carry_out, in_turns, links, ring_bytes
+from ranks import Action, Sent, carry_out, in_turns, links, network, ring_bytes, size_of
 from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
 
 from bounds.schedules import AdaComm, GradientRetention, GradientRetentionState, Observation, Schedule
@@ -48,62 +48,59 @@ FILLED_S = 1e-3  # of a step with bookkeeping
 WARM_UP = 5
 
 
-def network(hidden: int) -> torch.nn.Module:
-    """Three layers; some hidden^2 parameters."""
-    torch.manual_seed(0)
-    sizes = (INPUTS, hidden, hidden, OUTPUTS)
-    layers: list[torch.nn.Module] = []
-    for before, after in itertools.pairwise(sizes):
-        layers += [torch.nn.Linear(before, after), torch.nn.ReLU()]
-    return torch.nn.Sequential(*layers[:-1])
+class Training:
+    """A network with plain SGD on fixed data."""
 
+    def __init__(self, hidden: int) -> None:
+        self.model = network(INPUTS, hidden, OUTPUTS)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-4)
+        self.x, self.y = torch.randn(BATCH, INPUTS), torch.randint(OUTPUTS, (BATCH,))
 
-def trained_step(model: torch.nn.Module) -> Action:
-    """One local step of SGD on fixed data."""
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
-    x, y = torch.randn(BATCH, INPUTS), torch.randint(OUTPUTS, (BATCH,))
+    def closure(self) -> torch.Tensor:
+        """Return the loss, and leave its gradient."""
+        self.optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(self.model(self.x), self.y)
+        loss.backward()
+        return loss
 
-    def step() -> None:
-        optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(model(x), y).backward()
-        optimizer.step()
-
-    return step
+    def step(self) -> torch.Tensor:
+        """Make one local step; return the loss before it."""
+        loss = self.closure()
+        self.optimizer.step()
+        return loss
 
 
 def averagings(hidden: int) -> dict[str, tuple[Action, Sent]]:
     """Name -> (one averaging, bytes that this rank has handed over so far)."""
     found: dict[str, tuple[Action, Sent]] = {}
     for name, operator in (("whole", None), ("identity", Identity())):
-        averaging = PeriodicAveraging(network(hidden), operator=operator)
+        averaging = PeriodicAveraging(network(INPUTS, hidden, OUTPUTS), operator=operator)
         found[name] = averaging.average, lambda own=averaging: own.transport.payload_bytes  # type: ignore[misc]
-    model = network(hidden)
-    trained_step(model)()  # the averager takes parameters that have a gradient
+    training = Training(hidden)
+    training.step()  # the averager takes parameters that have a gradient
     averager, calls = PeriodicModelAverager(period=1), [0]
 
     def average() -> None:
         calls[0] += 1
-        averager.average_parameters(model.parameters())
+        averager.average_parameters(training.model.parameters())
 
-    d = sum(p.numel() for p in model.parameters())
-    found["torch"] = average, lambda: ring_bytes(d, calls[0])
+    found["torch"] = average, lambda: ring_bytes(size_of(training.model), calls[0])
     return found
 
 
 def loops(hidden: int) -> dict[str, Action]:
     """Name -> one step of training, averagings included."""
-    ours, theirs = network(hidden), network(hidden)
-    averaging = PeriodicAveraging(ours, schedule=TAU)
+    ours, theirs = Training(hidden), Training(hidden)
+    averaging = PeriodicAveraging(ours.model, schedule=TAU)
     averager = PeriodicModelAverager(period=TAU)
-    step_ours, step_theirs = trained_step(ours), trained_step(theirs)
 
     def harness() -> None:
-        step_ours()
+        ours.step()
         averaging.step()
 
     def plain() -> None:
-        step_theirs()
-        averager.average_parameters(theirs.parameters())
+        theirs.step()
+        averager.average_parameters(theirs.model.parameters())
 
     return {"harness": harness, "plain": plain}
 
@@ -125,28 +122,15 @@ class Steady(Schedule):
 
 def probed(hidden: int) -> tuple[dict[str, Action], PeriodicAveraging]:
     """Name -> one step of training with and without probes; and the averager of the first."""
-    measured, plain = network(hidden), network(hidden)
-    optimizer = torch.optim.SGD(measured.parameters(), lr=1e-4)
-    measuring = PeriodicAveraging(measured, optimizer, schedule=Steady())
-    averaging, step_plain = PeriodicAveraging(plain, schedule=TAU), trained_step(plain)
-    x, y = torch.randn(BATCH, INPUTS), torch.randint(OUTPUTS, (BATCH,))
-
-    def closure() -> torch.Tensor:
-        optimizer.zero_grad()
-        loss = torch.nn.functional.cross_entropy(measured(x), y)
-        loss.backward()
-        return loss
-
-    def with_probes() -> None:
-        loss = closure()
-        optimizer.step()
-        measuring.step(loss, closure)
+    measured, plain = Training(hidden), Training(hidden)
+    measuring = PeriodicAveraging(measured.model, measured.optimizer, schedule=Steady())
+    averaging = PeriodicAveraging(plain.model, schedule=TAU)
 
     def without() -> None:
-        step_plain()
+        plain.step()
         averaging.step()
 
-    return {"probes": with_probes, "plain": without}, measuring
+    return {"probes": lambda: measuring.step(measured.step(), measured.closure), "plain": without}, measuring
 
 
 def adaptive(hidden: int) -> dict[str, Action]:
@@ -163,24 +147,15 @@ def adaptive(hidden: int) -> dict[str, Action]:
 
 def filled_step(hidden: int, **settings: Any) -> Action:
     """One step of training that takes FILLED_S, and the averager's."""
-    model = network(hidden)
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
-    averaging = PeriodicAveraging(model, optimizer, **settings)
-    x, y = torch.randn(BATCH, INPUTS), torch.randint(OUTPUTS, (BATCH,))
-
-    def closure() -> torch.Tensor:
-        optimizer.zero_grad()
-        loss = torch.nn.functional.cross_entropy(model(x), y)
-        loss.backward()
-        return loss
+    training = Training(hidden)
+    averaging = PeriodicAveraging(training.model, training.optimizer, **settings)
 
     def step() -> None:
         ends = time.perf_counter() + FILLED_S
-        loss = closure()
-        optimizer.step()
+        loss = training.step()
         while time.perf_counter() < ends:
             pass
-        averaging.step(loss, closure)
+        averaging.step(loss, training.closure)
 
     return step
 
@@ -229,11 +204,8 @@ def measured_probes(hidden: int, repeats: int) -> Iterator[dict[str, Any]]:
     seconds = turns_of(blocks(steps, LONG_BLOCK), max(10, repeats // 8))
     assert isinstance(measuring.inputs, MeasuredInputs)
     gradients = 1 + measuring.inputs.evaluations / measuring.total_steps
-    yield {
-        "method": "auto",
-        **per_step(seconds["probes"], seconds["plain"], LONG_BLOCK),
-        "gradients_per_step": gradients,
-    }
+    over = per_step(seconds["probes"], seconds["plain"], LONG_BLOCK)
+    yield {"method": "auto", **over, "gradients_per_step": gradients}
 
 
 BENCHMARKS = {
@@ -262,7 +234,7 @@ def per_step(seconds: np.ndarray, plain: np.ndarray, length: int) -> dict[str, A
 def measured(sizes: list[int], names: list[str], repeats: int, _: RankContext) -> Iterator[dict[str, Any]]:
     """All records of one network."""
     for hidden in sizes:
-        d = sum(p.numel() for p in network(hidden).parameters())
+        d = size_of(network(INPUTS, hidden, OUTPUTS))
         for name in names:
             for record in BENCHMARKS[name](hidden, repeats):
                 yield {"benchmark": name, "d": d, **record}

@@ -13,7 +13,6 @@ median "measured_s" and all "seconds"), for an operator and an exchange.
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from collections.abc import Iterator
 from functools import partial
@@ -22,7 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed as dist
-from ranks import Action, carry_out, in_turns, links
+from ranks import Action, carry_out, in_turns, links, network
 from torch.nn.functional import cross_entropy
 
 from gpu_validation.distributed.launch import RankContext
@@ -44,16 +43,6 @@ WAYS = (
 )
 
 
-def network_of(hidden: int) -> torch.nn.Module:
-    """Three layers; some hidden^2 parameters."""
-    torch.manual_seed(0)
-    sizes = (INPUTS, hidden, hidden, OUTPUTS)
-    layers: list[torch.nn.Module] = []
-    for before, after in itertools.pairwise(sizes):
-        layers += [torch.nn.Linear(before, after), torch.nn.ReLU()]
-    return torch.nn.Sequential(*layers[:-1])
-
-
 def loss(model: torch.nn.Module, batch: Any) -> torch.Tensor:
     return cross_entropy(model(batch[0]), batch[1])
 
@@ -70,7 +59,7 @@ def batches(rank: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
 def of_pilot(rank: int, hidden: int, mbit: float) -> Pilot:
     """Measure the training and the network."""
     most_bytes = min(MOST_BYTES, int(MOST_S * 1e6 * mbit / 8))
-    model = network_of(hidden)
+    model = network(INPUTS, hidden, OUTPUTS)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     given = {"moments": 8, "taus": (1, 2), "operators": OPERATORS, "most_bytes": most_bytes}
     return pilot(model, optimizer, loss, batches(rank), **given)  # type: ignore[arg-type]
@@ -78,7 +67,7 @@ def of_pilot(rank: int, hidden: int, mbit: float) -> Pilot:
 
 def trained(operator: str, exchange: str, rank: int, hidden: int) -> Action:
     """Return one local step with its averaging."""
-    model, chosen = network_of(hidden), compressor(operator) if operator else None
+    model, chosen = network(INPUTS, hidden, OUTPUTS), compressor(operator) if operator else None
     fed = ErrorFeedback(chosen) if isinstance(chosen, Operator) and operator in OPERATORS[2:] else chosen
     more = {} if exchange == "sum" else {"exchange": exchange}
     averaging = PeriodicAveraging(model, operator=fed, errors=False, **more)  # type: ignore[arg-type]
@@ -153,6 +142,6 @@ def main(
         chosen(torch.randn(4096), key=Key(0))  # type: ignore[operator]
     for rate in mbit:
         where = {"processes": processes, "mbit_per_s": rate}
-        with links(processes, rate) as network:
-            for record in carry_out(partial(compared, hidden, rate, repeats), processes, network, scheduling):
+        with links(processes, rate) as shaped:
+            for record in carry_out(partial(compared, hidden, rate, repeats), processes, shaped, scheduling):
                 yield {"record": record.pop("record"), **where, **record}

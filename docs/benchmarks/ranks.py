@@ -52,6 +52,19 @@ class Vector(torch.nn.Module):
         return zero
 
 
+def network(inputs: int, hidden: int, outputs: int) -> torch.nn.Module:
+    """Three layers; some hidden^2 parameters, the same on all ranks."""
+    torch.manual_seed(0)
+    first, middle, last = (inputs, hidden), (hidden, hidden), (hidden, outputs)
+    linear, relu = torch.nn.Linear, torch.nn.ReLU
+    return torch.nn.Sequential(linear(*first), relu(), linear(*middle), relu(), linear(*last))
+
+
+def size_of(model: torch.nn.Module) -> int:
+    """Number of parameters."""
+    return sum(p.numel() for p in model.parameters())
+
+
 def links(processes: int, mbit: float) -> AbstractContextManager[Network | None]:
     """Make a network of this rate between the ranks; with 0 they use the loopback interface."""
     return Network(processes, rate_bit_per_s=1e6 * mbit, mtu=MTU) if mbit else nullcontext()

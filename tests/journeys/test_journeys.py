@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from .. import scripts
+from . import journeys
 
-journeys = scripts.load("benchmarks", "journeys")
 pytestmark = pytest.mark.timeout(900)
 
 

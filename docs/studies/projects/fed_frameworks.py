@@ -14,7 +14,7 @@ import torch
 from bounds.claims import Contractive, StrictlyContractive, Unbiased
 from operators.laws import Domain, Subject, adapt
 
-from .published import Computed, Published, attribute, by_path, mean_of
+from .published import Computed, Published, attribute, by_path, mean_of, one_call
 
 FLARE = "nvflare.app_opt.pt.quantization.ada_quant"
 FLOWER = "flwr.common.secure_aggregation.quantization"
@@ -32,18 +32,17 @@ def _largest_level(cls: Any) -> tuple[Computed, ...]:
     compressor = cls(4)
     return (
         mean_of(lambda: float(compressor.decompress(compressor.compress(x))[1]), 2000, "E C(x)[1]", -0.3),
-        Computed(
-            "largest level sent, of which the docstring says 2^4 - 1",
-            float(compressor.compress(x)[2].max()),
-            15.0,
-            "one call",
-        ),
+        *one_call("largest level sent, of which the docstring says 2^4 - 1", compressor.compress(x)[2].max(), 15.0),
     )
+
+
+def _biased(cls: Any, *x: float) -> torch.Tensor:
+    return cls().compress(torch.tensor(x), quantize_level=4)
 
 
 def _zero(cls: Any) -> tuple[Computed, ...]:
     y = cls().compress(torch.zeros(4), quantize_level=4, is_biased=False)
-    return (Computed("finite entries of C(0, 0, 0, 0)", float(torch.isfinite(y).sum()), 4.0, "one call"),)
+    return one_call("finite entries of C(0, 0, 0, 0)", torch.isfinite(y).sum(), 4.0)
 
 
 FEDML = Published(
@@ -86,8 +85,8 @@ def _lost(quantize: Any) -> tuple[Computed, ...]:
     f = _flower(quantize, 8.0, 1 << 22)
     small, wide = np.full(100_000, 4e-7, np.float32), np.full(100_000, 4e-7)
     return (
-        Computed("mean of 10^5 outputs at x = 4 10^-7, float32", float(f(small).mean()), 4e-7, "one call", 100_000),
-        Computed("the same, float64", float(f(wide).mean()), 4e-7, "one call", 100_000),
+        *one_call("mean of 10^5 outputs at x = 4 10^-7, float32", f(small).mean(), 4e-7, 100_000),
+        *one_call("the same, float64", f(wide).mean(), 4e-7, 100_000),
     )
 
 
@@ -122,7 +121,7 @@ def _at_threshold(cls: Any) -> tuple[Computed, ...]:
     for d in (99, 100, 101):
         with contextlib.suppress(Exception):
             returned += function(np.ones(d, np.float32)).size == d
-    return (Computed("calls that return at d = 99, 100, 101 (dim_threshold = 100)", returned, 3, "one call", 3),)
+    return one_call("calls that return at d = 99, 100, 101 (dim_threshold = 100)", returned, 3, 3)
 
 
 def _ternary(cls: Any) -> tuple[Computed, ...]:
@@ -180,18 +179,8 @@ PUBLISHED = (
             domain=Domain(zero=False),
         ),
         computed=lambda cls: (
-            mean_of(
-                lambda: float(cls().compress(torch.tensor([1.0, 2.0]), quantize_level=4)[0]),
-                2000,
-                "E C(x)[0] at x = (1, 2)",
-                1 / (1 + 2 / 225),
-            ),
-            Computed(
-                "finite entries of C(0, -5 10^19)",
-                float(torch.isfinite(cls().compress(torch.tensor([0.0, -5e19]), quantize_level=4)).sum()),
-                2.0,
-                "one call",
-            ),
+            mean_of(lambda: float(_biased(cls, 1.0, 2.0)[0]), 2000, "E C(x)[0] at x = (1, 2)", 1 / (1 + 2 / 225)),
+            *one_call("finite entries of C(0, -5 10^19)", _biased(cls, 0.0, -5e19).isfinite().sum(), 2.0),
         ),
         finding="the norm is computed in float32 and overflows: at x = (0, -5 10^19) both values become NaN",
     ),

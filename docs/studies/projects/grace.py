@@ -11,7 +11,7 @@ import torch
 from bounds.claims import Contractive, Unbiased
 from operators.laws import Domain, adapt
 
-from .published import Computed, Published, attribute, mean_of
+from .published import Computed, Published, attribute, mean_of, one_call
 
 COMMON = {"package": "sands-lab/grace", "license": "BSD-2-Clause"}
 LEVELS = 16
@@ -39,16 +39,14 @@ def _clipped(cls: Any) -> tuple[Computed, ...]:
     return (
         mean_of(lambda: float(twice(cls(), x)[0]), 200, "E C(x)[0] at x = (1, 0, ..., 0), d = 64", 1.0),
         Computed("2.5 standard deviations of that x, to which it is clipped", 2.5 * std, 1.0, "closed form"),
-        Computed(
-            "C(x) at x = (1, 1, 1, 1), largest entry", float(twice(cls(), torch.ones(4)).abs().max()), 1.0, "one call"
-        ),
+        *one_call("C(x) at x = (1, 1, 1, 1), largest entry", twice(cls(), torch.ones(4)).abs().max(), 1.0),
     )
 
 
 def _coin(cls: Any) -> tuple[Computed, ...]:
     x = torch.full((1000,), 0.9)
     return (
-        Computed("C(1)", float(twice(cls(), torch.tensor([1.0]))[0]), 1.0, "one call"),
+        *one_call("C(1)", twice(cls(), torch.tensor([1.0]))[0], 1.0),
         mean_of(lambda: float(twice(cls(), x).mean()), 100, "E C(0.9), means of 1000 coordinates", 0.9),
     )
 

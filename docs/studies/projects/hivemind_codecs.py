@@ -10,7 +10,7 @@ import torch
 from bounds.claims import StrictlyContractive
 from operators.laws import Domain, Subject, adapt
 
-from .published import Computed, Published, attribute
+from .published import Computed, Published, attribute, one_call, returns
 
 
 def output(codec: Any, *values: float) -> torch.Tensor:
@@ -24,7 +24,7 @@ NUMPY = (
 )
 
 
-def looked_up(codec: Any, claim: Any) -> Subject:
+def looked_up(codec: Any) -> Subject:
     """codebook[indices], without extract."""
 
     def decoded(x: torch.Tensor) -> torch.Tensor:
@@ -32,20 +32,17 @@ def looked_up(codec: Any, claim: Any) -> Subject:
         return torch.from_numpy(codebook[indices])
 
     decoded.__name__ = codec.__name__
-    return adapt(decoded, claim=claim, domain=Domain(2.0**-30, 2.0**60, shortest=2))
+    return adapt(decoded, claim=lambda d: StrictlyContractive(1 - 1 / d), domain=Domain(2.0**-30, 2.0**60, shortest=2))
 
 
 def _extracted(codec: Any) -> tuple[Computed, ...]:
-    try:
-        output(codec, 1.0, -0.5, 0.25)
-    except TypeError:
-        return (Computed("calls of extract(compress(x)) that return, of 1", 0.0, 1.0, "one call"),)
-    return (Computed("calls of extract(compress(x)) that return, of 1", 1.0, 1.0, "one call"),)
+    calls = "calls of extract(compress(x)) that return, of 1"
+    return returns(lambda: output(codec, 1.0, -0.5, 0.25), calls, TypeError)
 
 
 def _flat(codec: Any) -> tuple[Computed, ...]:
     indices, codebook = codec().quantize(torch.ones(8))
-    return (Computed("C(1, 1, ..., 1)[0], d = 8", float(codebook[indices][0]), 1.0, "one call"),)
+    return one_call("C(1, 1, ..., 1)[0], d = 8", codebook[indices][0], 1.0)
 
 
 FLOAT16 = Published(
@@ -58,7 +55,18 @@ FLOAT16 = Published(
     subject=lambda codec: adapt(
         codec(), claim=lambda d: StrictlyContractive(2.0**-22 + d * 2.0**-34), domain=Domain(2.0**-8, 2.0**15)
     ),
-    computed=lambda codec: (Computed("C(70000)", float(output(codec, 70000.0)), 65504.0, "one call"),),
+    computed=lambda codec: one_call("C(70000)", output(codec, 70000.0), 65504.0),
+)
+
+UNIFORM = replace(
+    FLOAT16,
+    name="Uniform8BitQuantization",
+    source=attribute("hivemind.compression", "Uniform8BitQuantization"),
+    says="256 uniform bins over six standard deviations; each entry becomes the mean of its bin",
+    judged="extract(compress(x)) returns a finite tensor",
+    subject=lambda codec: adapt(codec(), domain=NORMAL),
+    computed=_extracted,
+    finding=NUMPY,
 )
 
 PUBLISHED = (
@@ -70,27 +78,15 @@ PUBLISHED = (
         says="subtracts the mean and divides by the standard deviation before it casts to float16",
         judged="|C(x) - x|^2 <= 2^-21 |x|^2, 2^-30 <= max|x| <= 2^60",
         subject=lambda codec: adapt(codec(), claim=StrictlyContractive(2.0**-21), domain=NORMAL),
-        computed=lambda codec: (
-            Computed("C(70000, 69999)[0]", float(output(codec, 70000.0, 69999.0)[0]), 70000.0, "one call"),
-        ),
+        computed=lambda codec: one_call("C(70000, 69999)[0]", output(codec, 70000.0, 69999.0)[0], 70000.0),
     ),
+    UNIFORM,
     replace(
-        FLOAT16,
-        name="Uniform8BitQuantization",
-        source=attribute("hivemind.compression", "Uniform8BitQuantization"),
-        says="256 uniform bins over six standard deviations; each entry becomes the mean of its bin",
-        judged="extract(compress(x)) returns a finite tensor",
-        subject=lambda codec: adapt(codec(), domain=NORMAL),
-        computed=_extracted,
-        finding=NUMPY,
-    ),
-    replace(
-        FLOAT16,
+        UNIFORM,
+        finding="",
         name="Uniform8BitQuantization.quantize",
-        source=attribute("hivemind.compression", "Uniform8BitQuantization"),
-        says="256 uniform bins over six standard deviations; each entry becomes the mean of its bin",
         judged="|C(x) - x|^2 <= (1 - 1/d) |x|^2, codebook[indices], d >= 2",
-        subject=lambda codec: looked_up(codec, lambda d: StrictlyContractive(1 - 1 / d)),
+        subject=looked_up,
         computed=_flat,
     ),
     replace(
@@ -99,17 +95,13 @@ PUBLISHED = (
         source=attribute("hivemind.compression", "Quantile8BitQuantization"),
         says="256 bins between quantiles; each entry becomes the mean of its bin",
         judged="|C(x) - x|^2 <= (1 - 1/d) |x|^2, codebook[indices], d >= 2",
-        subject=lambda codec: looked_up(codec, lambda d: StrictlyContractive(1 - 1 / d)),
+        subject=looked_up,
         computed=_flat,
     ),
     replace(
-        FLOAT16,
+        UNIFORM,
         name="BlockwiseQuantization",
         source=attribute("hivemind.compression", "BlockwiseQuantization"),
         says="8-bit block quantisation by bitsandbytes",
-        judged="extract(compress(x)) returns a finite tensor",
-        subject=lambda codec: adapt(codec(), domain=NORMAL),
-        computed=_extracted,
-        finding=NUMPY,
     ),
 )

@@ -94,6 +94,20 @@ def mean_of(draw: Callable[[], float], n: int, quantity: str, claimed: float) ->
     return Computed(quantity, mean, claimed, "Monte Carlo", n, (mean - half, mean + half))
 
 
+def one_call(quantity: str, value: Any, claimed: float, n: int = 1) -> tuple[Computed, ...]:
+    """What one call of the code gives."""
+    return (Computed(quantity, float(value), claimed, "one call", n),)
+
+
+def returns(call: Callable[[], Any], quantity: str, error: type[Exception]) -> tuple[Computed, ...]:
+    """Whether a call returns, or raises this error."""
+    try:
+        call()
+    except error:
+        return one_call(quantity, 0.0, 1.0)
+    return one_call(quantity, 1.0, 1.0)
+
+
 def search_in(folders: list[Path]) -> None:
     """Look for packages in these folders too, after everything that is installed."""
     sys.path.extend(str(folder) for folder in folders)

@@ -10,7 +10,7 @@ import torch
 from bounds.claims import StrictlyContractive
 from operators.laws import Domain, adapt
 
-from .published import Computed, Published, attribute
+from .published import Computed, Published, attribute, one_call, returns
 
 HOOKS = "torch.distributed.algorithms.ddp_comm_hooks."
 
@@ -27,24 +27,20 @@ def output(hook: Any, *values: float) -> torch.Tensor:
 
 def _half(hook: Any) -> tuple[Computed, ...]:
     x = 1 + 2.0**-11 + 2.0**-20
-    return (Computed("C(1 + 2^-11 + 2^-20)", float(output(hook, x)), 1 + 2.0**-10, "one call"),)
+    return one_call("C(1 + 2^-11 + 2^-20)", output(hook, x), 1 + 2.0**-10)
 
 
 def _overflow(hook: Any) -> tuple[Computed, ...]:
-    return (Computed("finite entries of C(70000)", float(output(hook, 70000.0).isfinite().sum()), 1.0, "one call"),)
+    return one_call("finite entries of C(70000)", output(hook, 70000.0).isfinite().sum(), 1.0)
 
 
 def _bfloat(hook: Any) -> tuple[Computed, ...]:
     x = 1 + 2.0**-8 + 2.0**-20
-    return (Computed("C(1 + 2^-8 + 2^-20)", float(output(hook, x)), 1 + 2.0**-7, "one call"),)
+    return one_call("C(1 + 2^-8 + 2^-20)", output(hook, x), 1 + 2.0**-7)
 
 
 def _on_gloo(hook: Any) -> tuple[Computed, ...]:
-    try:
-        output(hook, 1.0, 0.3, -1.0)
-    except RuntimeError:
-        return (Computed("calls on gloo that return, of 1", 0.0, 1.0, "one call"),)
-    return (Computed("calls on gloo that return, of 1", 1.0, 1.0, "one call"),)
+    return returns(lambda: output(hook, 1.0, 0.3, -1.0), "calls on gloo that return, of 1", RuntimeError)
 
 
 FP16 = Published(

@@ -1,18 +1,14 @@
-"""Three first hours from a built wheel in a clean environment: commands and seconds, as JSON lines.
+"""Three first hours from a built wheel in a clean environment: what each reader types, in an empty folder.
 
-Run ``python docs/measure.py benchmarks/journeys.py``.  Each journey is what its reader types, in an
-empty folder: a newcomer installs, asks for a limit and looks at a first picture; a student checks a function, compares
-it at equal bits, draws the figure and takes the reference; an engineer plans for a cluster and trains a few rounds.
-Seconds count the installation of everything, by pip, from its index or its cache.
+A newcomer installs, asks for a limit and looks at a first picture; a student checks a function, compares it at equal
+bits, draws the figure and takes the reference; an engineer plans for a cluster and trains a few rounds.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -170,16 +166,3 @@ def travel(journey: Journey, wheel: Path, folder: Path) -> Iterator[dict[str, An
         for name in step.leaves:
             assert (folder / name).stat().st_size > 0, f"{step.command} left {name} empty"
         yield {"command": step.command.replace("WHEEL", "ratedist"), "seconds": round(time.monotonic() - began, 2)}
-
-
-def main(journeys: tuple[str, ...] = tuple(JOURNEYS)) -> Iterator[dict[str, Any]]:
-    """Make the journeys, one record each."""
-    with tempfile.TemporaryDirectory() as folder:
-        wheel = built_wheel(Path(folder))
-        for name in journeys:
-            place = Path(folder, name)
-            place.mkdir()
-            steps = list(travel(JOURNEYS[name], wheel, place))
-            seconds = round(sum(step["seconds"] for step in steps), 1)
-            yield {"journey": name, "commands": len(steps), "seconds": seconds, "steps": steps}
-            shutil.rmtree(place)
