@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
-from torch.nn.functional import binary_cross_entropy_with_logits, cosine_similarity, cross_entropy, gelu, relu
+from torch.nn.functional import binary_cross_entropy_with_logits, cosine_similarity, cross_entropy, gelu
 
 from bounds.schedules import GradientRetention, Measured, Observation, Schedule
 from gpu_validation.workloads.digits import digits
@@ -259,15 +259,10 @@ def mlp(*widths: int, between: type[nn.Module] = nn.ReLU) -> Callable[[], nn.Mod
     return made
 
 
-class Conv(nn.Module):
-    def __init__(self, channels: int = 6) -> None:
-        super().__init__()
-        self.first = nn.Conv2d(1, channels, 3, padding=1)
-        self.second = nn.Conv2d(channels, 2 * channels, 3, stride=2, padding=1)
-        self.last = nn.Linear(2 * channels * 16, 10)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.last(relu(self.second(relu(self.first(x.reshape(-1, 1, 8, 8))))).flatten(1))
+def conv(channels: int = 6) -> nn.Module:
+    first, second = nn.Conv2d(1, channels, 3, padding=1), nn.Conv2d(channels, 2 * channels, 3, stride=2, padding=1)
+    body = [nn.Unflatten(1, (1, 8, 8)), first, nn.ReLU(), second, nn.ReLU(), nn.Flatten()]
+    return nn.Sequential(*body, nn.Linear(2 * channels * 16, 10))
 
 
 class Recurrent(nn.Module):
@@ -407,14 +402,14 @@ def problems(half: str) -> list[Problem]:
             Problem("mlp, momentum", mlp(64, 32, 10), classified, (x, y), 0.02, "momentum"),
             Problem("mlp, Adam", mlp(64, 32, 10), classified, (x, y), 0.003, "adam", m=2),
             Problem("gru", Recurrent, classified, (x, y), 0.4),
-            Problem("conv", Conv, classified, (x, y), 0.1, batch=8),
+            Problem("conv", conv, classified, (x, y), 0.1, batch=8),
             factorisation("factorisation", 30, 30, 3, 1.0, 1),
             quadratic("quadratic", np.repeat(np.geomspace(0.01, 1, 20), 3), 1.0, 0.1),
             Problem("softmax", mlp(64, 10), classified, (x, y), 0.2, batch=8),
             Problem(
                 "softmax, Dirichlet(.2)", mlp(64, 10), classified, (x, y), 0.2, batch=8, shards=different(y, 0.2, 1)
             ),
-            Problem("conv, momentum", Conv, classified, (x, y), 0.02, "momentum", batch=8),
+            Problem("conv, momentum", conv, classified, (x, y), 0.02, "momentum", batch=8),
             Problem("teacher, Adam", mlp(10, 16, 1, between=tanh), squared, taught(5, 10), 0.01, "adam", batch=8),
         ]
     points, kinds = clusters(9, 30, 2, 1.8)
@@ -425,7 +420,7 @@ def problems(half: str) -> list[Problem]:
         Problem("gelu, Adam", mlp(64, 24, 10, between=nn.GELU), classified, (x, y), 0.005, "adam", m=2, batch=8),
         Problem("gru, Adam", lambda: Recurrent(12), classified, (x, y), 0.01, "adam"),
         Problem("tanh rnn, momentum", lambda: Recurrent(20, gated=False), classified, (x, y), 0.02, "momentum"),
-        Problem("conv, Dirichlet(.5)", lambda: Conv(4), classified, (x, y), 0.15, shards=different(y, 0.5, 7)),
+        Problem("conv, Dirichlet(.5)", lambda: conv(4), classified, (x, y), 0.15, shards=different(y, 0.5, 7)),
         Problem("attention, Adam", Attention, classified, (x, y), 0.005, "adam", m=2),
         factorisation("factorisation by rows", 40, 24, 4, 0.4, 8, by_rows=True),
         quadratic("quadratic, m = 8", np.repeat(np.arange(1, 41) ** -1.5, 2), 0.6, 0.3, m=8, seed=4),
