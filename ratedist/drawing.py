@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -10,13 +12,38 @@ import numpy as np
 
 PREFERRED = ("omega", "alpha", "tau", "time_s", "eta", "bits", "d")
 POINTS = 100
-# Okabe and Ito 2008: colours that colour-blind readers can distinguish.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+# Okabe and Ito 2008: eight colours that colour-blind readers can distinguish
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C8C8C")
 OWN_COLOURS = ("gold", "white", "#56B4E9", "#CC79A7")  # of the user's own stars
 MARKS = ("o", "s", "^", "D")
 LINE_OF_TEXT_IN = 0.14  # height of a line of 8 pt
 WIDTH_IN = 6.0  # of a figure; a column of a paper has 3.3
 SPAN = 100.0  # a curve goes from 1/SPAN to SPAN times the point, inside the assumptions
+
+
+FAMILIES = {  # operators by family, each family in one colour of PALETTE in all figures
+    "sparse": ("topk", "randomk", "scaled_randomk", "hard_threshold", "low_rank"),
+    "signs": ("sign", "scaled_sign", "signsgd", "one_bit_sgd"),
+    "levels": ("qsgd", "klevel", "terngrad", "natural", "natural_dithering", "block_integer"),
+    "rotated": ("eden", "drive", "rabitq", "turboquant", "quic_fl", "rotated_klevel", "kashin"),
+    "sparse dithering": ("sparse_dithering", "arithmetic_sparse_dithering", "randomised_sparse_dithering"),
+    "trellis, lattice": ("tcdq", "e8"),
+    "not compressed": ("identity", "cast", "float32"),
+    "spheres, combined": ("spherical_compression", "unbiased_spherical_compression", "vqsgd", "composition", "induced"),
+}
+
+
+def family(operator: str) -> str:
+    """Return the family of an operator, from its specification or its name in a record; unknown ones are the last."""
+    name = re.split(
+        r"[:(, ]", operator.strip().lower().replace("-", "").replace("sparse dithering", "sparse_dithering")
+    )[0]
+    return next((kind for kind, names in FAMILIES.items() if name in names), next(reversed(FAMILIES)))
+
+
+def colour(operator: str) -> str:
+    """Return the colour of an operator's family."""
+    return PALETTE[list(FAMILIES).index(family(operator))]
 
 
 def axes(ax: Any, width_in: float = WIDTH_IN) -> Any:
@@ -183,9 +210,10 @@ def plot_comparison(
     width_in: float = WIDTH_IN,
     is_below: bool = False,
 ) -> Any:
-    """Draw error against bits: one curve per family, the user's own as stars, and the limits of the two classes.
+    """Draw error against bits: one curve per compressor, the user's own as stars, and the limits.
 
-    The limits hold in the worst case over vectors, and on average for Gaussian ones: the two are equal.
+    The limits of the two classes hold in the worst case over vectors, and on average for Gaussian ones: the two are
+    equal.  A family of compressors has the colour that it has in all figures; its members have different marks.
 
     Parameters
     ----------
@@ -203,21 +231,22 @@ def plot_comparison(
     ax = axes(ax, width_in)
     most = max((bits for _, bits, *_ in points), default=1.0)
     ends: list[tuple[str, float, float, str]] = []  # text, last point, colour
-    curves = [(family, [p for p in points if p[0] == family]) for family in dict.fromkeys(p[0] for p in points)]
-    stars = 0
-    for i, (family, measured) in enumerate(curves):
+    curves = [(name, [p for p in points if p[0] == name]) for name in dict.fromkeys(p[0] for p in points)]
+    stars, n_drawn = 0, Counter[str]()
+    for name, measured in curves:
         curve = sorted((bits, nmse) for _, bits, nmse, _ in measured)
-        colour = COLOURS[i % len(COLOURS)]
+        curve_colour = colour(name)
         if any(is_own for *_, is_own in measured):
             star = {"markersize": 12, "markerfacecolor": OWN_COLOURS[stars % len(OWN_COLOURS)]}
             star |= {"markeredgecolor": "black", "zorder": 5}
             stars += 1
-            ax.plot(*zip(*curve, strict=True), "*", label=label_of(family), **star)
-            colour = "black"
+            ax.plot(*zip(*curve, strict=True), "*", label=label_of(name), **star)
+            curve_colour = "black"
         else:
-            mark = MARKS[i // len(COLOURS) % len(MARKS)]
-            ax.plot(*zip(*curve, strict=True), mark + "-", color=colour, markersize=4, label=label_of(family))
-        ends.append((label_of(family), *curve[-1], colour))
+            mark = MARKS[n_drawn[curve_colour] % len(MARKS)]
+            n_drawn[curve_colour] += 1
+            ax.plot(*zip(*curve, strict=True), mark + "-", color=curve_colour, markersize=4, label=label_of(name))
+        ends.append((label_of(name), *curve[-1], curve_colour))
     rates = np.linspace(0.02, 1.0, 200) * most
     for name, style, limit in (
         ("limit, biased", ":", np.exp(-2 * np.log(2) * rates)),

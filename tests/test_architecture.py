@@ -60,12 +60,22 @@ def test_gpu_validation_takes_of_the_calculator_what_contributing_says():
         "solve",
         "cluster.codec",
         "cluster.codec.measure_codec",
+        "drawing",
+        *(f"drawing.{name}" for name in ("FAMILIES", "PALETTE", "colour", "family")),
         "plans.run",
         "plans.run.Rhythm",
     }
     stated = re.search(r"Of the calculator,\s+`gpu_validation` uses ([^.]*)\.", text)
-    for words in ("`solve`", "`measure_codec`", "record of a pilot", "rhythm", "command\nline with its exit statuses"):
-        assert words in stated[1]
+    words = " ".join(stated[1].split())
+    for taken_one in (
+        "`solve`",
+        "`measure_codec`",
+        "record of a pilot",
+        "rhythm",
+        "command line with its exit statuses",
+    ):
+        assert taken_one in words
+    assert "colours of families of operators" in words
 
 
 def test_operators_do_not_see_their_judges():

@@ -1,7 +1,7 @@
-"""Rate, latency and memory of the closed-form calls over HTTP against an empty FastAPI endpoint, as JSON lines.
+"""Rate and latency of the closed-form calls over HTTP against an empty FastAPI endpoint, as JSON lines.
 
-    python docs/measure.py benchmarks/http.py            # 10^5 requests for the memory, about two minutes
-    python docs/measure.py benchmarks/http.py --quick    # a look
+    python docs/measure.py benchmarks/http.py                  # about two minutes
+    python docs/measure.py benchmarks/http.py --requests 80    # a look
 
 Both servers run in this run, each one uvicorn worker on the loopback address, and are loaded in turn by the same
 client: CONNECTIONS keep-alive connections, each with one request under way.  Every request has other numbers, so that
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import random
 import socket
 import statistics
@@ -28,8 +27,6 @@ from comparing import quotient
 
 CONNECTIONS = 8
 ROUNDS = 16
-REQUESTS = 800  # of each kind in each round
-MANY = 100_000
 START_S = 120.0
 EMPTY = """
 import sys, uvicorn
@@ -62,8 +59,8 @@ def empty(rng: random.Random) -> tuple[str, Any]:
 
 
 @contextmanager
-def server(*command: str) -> Iterator[tuple[int, int]]:
-    """(port, process id) of a server that is ready."""
+def server(*command: str) -> Iterator[int]:
+    """Port of a server that is ready."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -78,7 +75,7 @@ def server(*command: str) -> Iterator[tuple[int, int]]:
                 if process.poll() is not None or time.monotonic() > deadline:
                     raise RuntimeError(f"{command[0]} did not start") from None
                 time.sleep(0.05)
-        yield port, process.pid
+        yield port
     finally:
         process.terminate()
         process.wait(30)
@@ -119,19 +116,6 @@ def load(port: int, kind: Request, requests: int, seed: int) -> tuple[float, lis
     return len(seconds) / (time.perf_counter() - start), seconds
 
 
-def processor_s(pid: int) -> float:
-    """Processor time that a process has used, from /proc; not disturbed by what else the machine does."""
-    with open(f"/proc/{pid}/stat") as file:
-        fields = file.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def resident_bytes(pid: int) -> int:
-    """Resident memory of a process, from /proc."""
-    with open(f"/proc/{pid}/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
-
-
 def summary(rates: list[float], seconds: list[float]) -> dict[str, float]:
     ordered = sorted(seconds)
     median, p99 = statistics.median(ordered), ordered[int(0.99 * len(ordered))]
@@ -143,45 +127,23 @@ def summary(rates: list[float], seconds: list[float]) -> dict[str, float]:
     }
 
 
-def measured(requests: int, plain: tuple[int, int], ours: tuple[int, int]) -> Iterator[dict[str, Any]]:
+def measured(requests: int, plain: int, ours: int) -> Iterator[dict[str, Any]]:
     """Rates and latencies of every kind of request, which take turns in rounds; the order alternates."""
     kinds: dict[str, Request] = {"empty": empty, "bits": bits, "solve": solve, "refused": refused}
     rates: dict[str, list[float]] = {name: [] for name in kinds}
-    used_s: dict[str, list[float]] = {name: [] for name in kinds}
     latencies: dict[str, list[float]] = {name: [] for name in kinds}
     for turn in range(-1, ROUNDS):  # the first warms up
         for name, kind in kinds.items() if turn % 2 else reversed(kinds.items()):
-            port, pid = plain if kind is empty else ours
-            used = processor_s(pid)
-            rate, seconds = load(port, kind, requests, 1000 * (turn + 1))
+            rate, seconds = load(plain if kind is empty else ours, kind, requests, 1000 * (turn + 1))
             if turn >= 0:
                 rates[name].append(rate)
-                used_s[name].append((processor_s(pid) - used) / len(seconds))
                 latencies[name].extend(seconds)
     for name in kinds:
         share, interval = quotient(rates[name], rates["empty"])
-        yield {
-            "what": name,
-            **summary(rates[name], latencies[name]),
-            "share_of_empty": share,
-            "interval": interval,
-            "processor_us": round(1e6 * statistics.median(used_s[name])),
-            "share_of_empty_by_processor": quotient(used_s["empty"], used_s[name])[0],
-        }
+        yield {"what": name, **summary(rates[name], latencies[name]), "share_of_empty": share, "interval": interval}
 
 
-def grown(many: int, port: int, pid: int) -> dict[str, Any]:
-    """Resident memory of the calculator before so many requests, and what they add."""
-    before = resident_bytes(pid)
-    for part, kind in enumerate((bits, solve)):
-        load(port, kind, many // 2, 10**6 + part)
-    added = resident_bytes(pid) - before
-    resident = {"resident_MB": round(before / 1e6, 1), "grown_MB": round(added / 1e6, 2)}
-    return {"what": "memory", "requests": many, **resident}
-
-
-def main(quick: bool = False) -> Iterator[dict[str, Any]]:
-    requests, many = (REQUESTS // 10, MANY // 100) if quick else (REQUESTS, MANY)
+def main(requests: int = 800) -> Iterator[dict[str, Any]]:
+    """So many requests of each kind in each round."""
     with server("-c", EMPTY) as plain, server("-m", "ratedist", "serve", "--port") as ours:
         yield from measured(requests, plain, ours)
-        yield grown(many, *ours)

@@ -63,8 +63,6 @@ def speeds(d: int) -> Iterator[dict[str, Any]]:
             "rate": rate,
             "bits": round(operator.encode(x, key=Key(1)).bits / d, 4),
             **{f"{name}_ns": round(own, 2) for name, own in ns.items()},
-            "encode_MB_per_s": round(4e3 / ns["encode"]),
-            "decode_MB_per_s": round(4e3 / ns["decode"]),
             **over(seconds, "encode", "eden_encode", "encode_over_eden"),
             **over(seconds, "decode", "eden_decode", "decode_over_eden"),
         }

@@ -7,9 +7,7 @@ averaging : seconds of one averaging of d parameters on rank 0; "torch" is Perio
 float32, "whole" PeriodicAveraging without operator; "errors" says whether rounds also tell the error of compression.
 hook : seconds of one backward pass of a model that costs next to nothing, with its exchange; "torch" is
 DistributedDataParallel without a hook.
-codec : seconds of encoding and decoding alone, all ranks at once: a vector's shards, m messages of one shard and their
-mean, m means.
-speed_up is the median of torch's seconds over the median, with its 95 % bootstrap interval; saved_s the difference.
+speed_up is the median of torch's seconds over the median, with its 95 % bootstrap interval.
 """
 
 from __future__ import annotations
@@ -21,7 +19,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.distributed as dist
 from comparing import quotient
 from ranks import Action, Sent, Vector, backward_passes, carry_out, in_turns, links, ring_bytes
 from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
@@ -76,40 +73,26 @@ def hooks(d: int) -> Iterator[tuple[dict[str, Any], Action, Sent]]:
         yield {"method": name}, act, sent
 
 
-def codecs(d: int) -> Iterator[tuple[dict[str, Any], Action, Sent]]:
-    """The same for encoding and decoding without a network."""
-    x, m = torch.randn(d), dist.get_world_size()
-    for name, operator in OPERATORS.items():
-        ends = TwoShot(operator, operator, Key(0), rank=0, m=m, d=d)
-        others = [TwoShot(operator, operator, Key(0), rank=rank, m=m, d=d) for rank in range(m)]
-        sent = [rank.encode(x, 0) for rank in others]
-        shards = [{sender: messages[owner] for sender, messages in enumerate(sent)} for owner in range(m)]
-        means = [owner.merge(arrived, range(m), 0) for owner, arrived in zip(others, shards, strict=True)]
-
-        def act(ends: TwoShot = ends, arrived: Any = shards[0], means: Any = means) -> None:
-            ends.encode(x, 0)
-            ends.merge(arrived, range(m), 0)
-            ends.mean(means, 0)
-
-        yield {"method": name}, act, lambda: 0
-
-
 def measured(d: int, repeats: int, _: RankContext) -> Iterator[dict[str, Any]]:
     """All records, of this rank."""
-    kinds = {"averaging": averagings, "hook": hooks, "codec": codecs}
+    kinds = {"averaging": averagings, "hook": hooks}
     rows = [(kind, *row) for kind, make in kinds.items() for row in make(d)]
     before = [sent() for *_, sent in rows]
     seconds = in_turns([act for _, _, act, _ in rows], repeats, WARM_UP)
     plain = {kind: seconds[i] for i, (kind, what, *_) in enumerate(rows) if what["method"] == "torch"}
     for (kind, what, _, sent), was, row in zip(rows, before, seconds, strict=True):
-        record = {"benchmark": kind, **what, "median_s": float(np.median(row)), "repeats": repeats}
-        if kind != "codec":
-            sent_bytes = (sent() - was) // (repeats + WARM_UP)
-            speed_up, interval = quotient(plain[kind], row)
-            saved_s = float(np.median(plain[kind]) - np.median(row))
-            record |= {"speed_up": speed_up, "interval": interval, "saved_s": saved_s}
-            record |= {"payload_bytes_per_rank": sent_bytes, "bits_per_coordinate": round(8 * sent_bytes / d, 3)}
-        yield record
+        sent_bytes = (sent() - was) // (repeats + WARM_UP)
+        speed_up, interval = quotient(plain[kind], row)
+        yield {
+            "benchmark": kind,
+            **what,
+            "median_s": float(np.median(row)),
+            "repeats": repeats,
+            "speed_up": speed_up,
+            "interval": interval,
+            "payload_bytes_per_rank": sent_bytes,
+            "bits_per_coordinate": round(8 * sent_bytes / d, 3),
+        }
 
 
 def main(processes: int = 4, d: int = 500_000, mbit: float = 1000.0, repeats: int = 100) -> Iterator[dict[str, Any]]:

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import html
 import io
-import re
 from typing import Any
 
-# Okabe and Ito 2008: eight colours that colour-blind readers can distinguish
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C8C8C")
+from ratedist.drawing import FAMILIES as FAMILIES
+from ratedist.drawing import PALETTE as PALETTE
+from ratedist.drawing import colour as colour
+from ratedist.drawing import family as family
+
 LINES = ("-", "--", ":", "-.")
 LINES_A_PANEL = 6  # largest number of lines that readers can distinguish
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 WIDTH_IN, LEGEND_PT, TITLE_PT = 8.3, 10, 12  # across the 6.7 in of an A4 page, legends are of 8 pt
-FAMILIES = {  # operators by family, each family in one colour of PALETTE in all figures
-    "sparse": ("topk", "randomk", "scaled_randomk", "hard_threshold", "low_rank"),
-    "signs": ("sign", "scaled_sign", "signsgd", "one_bit_sgd"),
-    "levels": ("qsgd", "klevel", "terngrad", "natural", "natural_dithering", "block_integer"),
-    "rotated": ("eden", "drive", "rabitq", "turboquant", "quic_fl", "rotated_klevel", "kashin"),
-    "sparse dithering": ("sparse_dithering", "arithmetic_sparse_dithering", "randomised_sparse_dithering"),
-    "trellis, lattice": ("tcdq", "e8"),
-    "not compressed": ("identity", "cast", "float32"),
-    "spheres, combined": ("spherical_compression", "unbiased_spherical_compression", "vqsgd", "composition", "induced"),
-}
 
 
 def figure_html(figure: Any, caption: str, source: str = "", folded: str = "") -> str:
@@ -39,19 +31,6 @@ def figure_html(figure: Any, caption: str, source: str = "", folded: str = "") -
     details = f"<details><summary>Record and circumstances</summary>{html.escape(source)}</details>" if source else ""
     shown = f"<figure>{svg[svg.index('<svg') :]}<figcaption>{html.escape(caption)}{details}</figcaption></figure>"
     return f"<details><summary>{html.escape(folded)}</summary>{shown}</details>" if folded else shown
-
-
-def family(operator: str) -> str:
-    """Return the family of an operator, from its specification or its name in a record; unknown ones are the last."""
-    name = re.split(
-        r"[:(, ]", operator.strip().lower().replace("-", "").replace("sparse dithering", "sparse_dithering")
-    )[0]
-    return next((kind for kind, names in FAMILIES.items() if name in names), next(reversed(FAMILIES)))
-
-
-def colour(operator: str) -> str:
-    """Return the colour of an operator's family."""
-    return PALETTE[list(FAMILIES).index(family(operator))]
 
 
 def legend_below(figure: Any, *axes: Any) -> None:

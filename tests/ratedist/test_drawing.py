@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ratedist as rd
-from ratedist.drawing import plot_curve, plot_ranking
+from ratedist.drawing import PALETTE, colour, plot_comparison, plot_curve, plot_ranking
 
 CLUSTER = rd.Cluster(workers=4, latency_s=0.1, step_s=0.1)
 PROBLEM = {"L": 1, "sigma2": 1, "eta": 0.05, "gap": 1, "time_s": 600}
@@ -103,3 +103,26 @@ def test_the_gap_of_a_function_with_a_strange_name_is_drawn():
     ax = found.plot()
     ax.figure.canvas.draw()
     assert r"a\$b=c\$d" in ax.get_title()
+
+
+def curves_of(*names):
+    """Colour and mark by name, of curves without the limits."""
+    points = [(name, bits, 4.0**-bits, False) for name in names for bits in (1.0, 2.0)]
+    lines = [line for line in plot_comparison(points, "title", None).lines if line.get_label() in names]
+    return {line.get_label(): (line.get_color(), line.get_marker()) for line in lines}
+
+
+def test_a_family_of_compressors_has_one_colour_whatever_is_beside_it():
+    first, second = curves_of("tcdq", "eden", "qsgd"), curves_of("topk", "qsgd", "terngrad", "eden")
+
+    assert {name: first[name][0] for name in first} == {name: colour(name) for name in first}
+    assert first["qsgd"] == second["qsgd"]
+    assert first["eden"] == second["eden"]
+    assert len({drawn[0] for drawn in first.values()} & {*PALETTE}) == 3
+
+
+def test_members_of_one_family_have_different_marks():
+    drawn = curves_of("qsgd", "terngrad")
+
+    assert drawn["qsgd"][0] == drawn["terngrad"][0]
+    assert drawn["qsgd"][1] != drawn["terngrad"][1]
