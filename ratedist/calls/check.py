@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from bounds.claims import Claim, Contractive, Unbiased
@@ -81,7 +82,10 @@ def _run(subject: str, *, omega: float | None = None, alpha: float | None = None
     """
     from ..cluster.compressors import subject as subject_of
 
-    return check(subject_of(subject), claim=_claim(omega, alpha), **given)
+    found = subject_of(subject)
+    report = check(found, claim=_claim(omega, alpha), **given)
+    has_no_name = report.subject == type(found).__name__
+    return replace(report, subject=subject) if has_no_name else report
 
 
 def _claim(omega: float | None, alpha: float | None) -> Claim | None:

@@ -28,6 +28,14 @@ def test_a_function_without_a_claim_is_not_ok(module, capsys):
     assert "halve, claimed contractive with alpha = 0.25: ok (" in capsys.readouterr().out
 
 
+def test_an_object_without_a_name_is_called_as_it_was_given(tmp_path, monkeypatch, capsys):
+    text = "class Halver:\n    def __call__(self, x):\n        return 0.5 * x\n\nhalf = Halver()\n"
+    (tmp_path / "objects_without_a_name.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    assert main(["check", "objects_without_a_name:half", "--budget", "quick", "--seed", "1", "--alpha", "0.25"]) == 0
+    assert "objects_without_a_name:half, claimed contractive with alpha = 0.25: ok (" in capsys.readouterr().out
+
+
 def test_a_claim_or_a_codec_is_judged():
     found = rd.check(lambda x: 0.5 * x, claim=NoClaim("nothing is known"), budget="quick", seed=1)
     assert not found.judged
