@@ -1,7 +1,7 @@
 """Counter-based randomness: Philox4x32-10 (Salmon et al. 2011).
 
-Number i of the stream of a key depends on (key, i) alone, so numpy, numba and torch on any device produce the
-same words, in any order and in any piece.  Nothing here touches a global generator.
+Number i of the stream of a key depends on (key, i) alone.  So numpy, numba and torch on any device produce the same
+words, in any order and in any piece.  Nothing here touches a global generator.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How far one run of models A and B scatters around its mean, exactly: means and variances of quadratic statistics.
 
-The workers' errors e of one coordinate form a vector of n = m entries, or of n = m p for p runs side by side that
-see the same noise and average with periods of their own.  A step is e_i' = f_i e_i - eta xi_i with
+The workers' errors e of one coordinate form a vector of n = m entries.  For p runs side by side, which see the same
+noise and average with periods of their own, n = m p.  A step is e_i' = f_i e_i - eta xi_i with
 f_i = 1 - eta lambda (1 + z_i); an averaging puts the mean of a run in the place of its workers.  z and xi are
 symmetric, independent over workers, steps and coordinates, with variances ``noise_growth`` and s and one ``kurtosis``.
 

@@ -9,7 +9,7 @@ Cov_r the covariance of one worker r steps after an averaging::
 
     Cov_0 = 0, Cov_{r+1} = (I - eta H) Cov_r (I - eta H) + eta^2 Sigma.
 
-In the eigenbasis of H this is entry by entry a geometric sum with factor q = (1 - eta lambda_j)(1 - eta lambda_k), so
+In the eigenbasis of H every entry is a geometric sum with factor q = (1 - eta lambda_j)(1 - eta lambda_k).  So
 C_jk = (1 - 1/m) eta^2 Sigma_jk times the mean of the first tau partial sums of q^s.  The excess of ``E|grad
 F(xbar)|^2`` over tau = 1 is about ``|bias|^2``: fourth order in eta.
 """

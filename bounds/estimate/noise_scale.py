@@ -90,8 +90,8 @@ def noise_scale(
     Parameters
     ----------
     small_norms2 : sequence of float or ndarray
-        ``|g|^2`` with batches of ``small`` samples, shape (n,), measured in pairs with the others at the same point
-        (for instance the first step after an averaging, before and after averaging the gradients).
+        ``|g|^2`` with batches of ``small`` samples, shape (n,).  Entry i is measured at the same point as entry i of
+        ``large_norms2``, for instance at the first step after an averaging: before and after averaging the gradients.
     large_norms2 : sequence of float or ndarray
         ``|g|^2`` with batches of ``large`` > ``small`` samples, shape (n,).
     small : int

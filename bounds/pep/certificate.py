@@ -1,8 +1,8 @@
 """A proof that no case of a program exceeds a value: weights for its inequalities, checked by exact arithmetic.
 
-Weak duality.  For weights w >= 0 of the interpolation inequalities, v >= 0 of the limits, a positive semidefinite C for
-the Gram matrix of what is known before the workers draw and of their conditional means, and any numbers y for entries
-that are zero or tied, ::
+Weak duality.  Take weights w >= 0 of the interpolation inequalities, v >= 0 of the limits, and any numbers y for
+entries that are zero or tied.  Take a positive semidefinite C for the Gram matrix of what is known before the workers
+draw and of their conditional means.  Then ::
 
     objective = sum v most - <S_common, common> - <S_spread, spread> - (sums of non-negative terms)
 

@@ -4,9 +4,9 @@ A round begins where an average has just arrived and the workers have been corre
 After tau - delta steps it sends y_i, makes delta more, and goes on from mean y + (x_i - y_i).  So the next round begins
 with deviations that are the centred sums of the last delta steps, and xbar makes plain steps throughout.
 
-From any d_i the round would have no finite floor.  But any c >= 0 may be charged for them: the sum over rounds of ``c
-(V_end - V_start)``, V = mean ``|d_i|^2``, is not negative when the first round starts together, so that the floor is at
-most the largest value of the objective plus c (V_end - V_start).  The best c is the weight of the constraint V_start
+From any d_i the round would have no finite floor.  But any c >= 0 may be charged for them.  Let V = mean ``|d_i|^2``.
+When the first round starts together, the sum over rounds of ``c (V_end - V_start)`` is not negative.  So the floor is
+at most the largest value of the objective plus c (V_end - V_start).  The best c is the weight of the constraint V_start
 <= V_end, which is all that the program asks of the deviations besides their mean of zero.
 
 Workers that start apart need not be independent given xbar; only their noise is, so that this program asks less of

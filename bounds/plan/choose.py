@@ -2,7 +2,7 @@
 
 ``plan`` is pure: candidates (name, claim, bits of a message) and a runtime model in, a ranking out.  A number in the
 ranking is on the certified side: ``error`` is the upper end of an enclosure of the theorem's value at the returned
-learning rate, tau and whole number of rounds, and is at most the target if one was asked for.  The bounds are
+learning rate, tau and whole number of rounds.  It is at most the target if one was asked for.  The bounds are
 worst-case; the seconds are the runtime model's means.  Floats are read as the decimals they print.
 """
 

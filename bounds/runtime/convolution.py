@@ -2,8 +2,8 @@
 
 Lattice.  Each step's mass is split between its two neighbouring lattice points in proportion, which keeps the
 mean exactly: the mass at point k is c_{k-1} - c_k with c_k the average of the tail P(Y > t) over cell k.  A sum of
-tau such steps is again on the lattice, E max = width * sum_k (1 - F(k)^m) holds exactly there, and the error is
-even in the width (the splitting only adds a variance of about tau width^2/6), so that two widths remove it.
+tau such steps is again on the lattice, and E max = width * sum_k (1 - F(k)^m) holds exactly there.  The splitting only
+adds a variance of about tau width^2/6.  So the error is even in the width, and two widths remove its leading term.
 
 Beyond the lattice one large step dominates, P(S > t) is about tau P(Y > t - (tau-1) mean).  That gives the shape of
 the tail only: since the lattice keeps the mean, the integral of P(S > t) beyond is known exactly, and scales it.

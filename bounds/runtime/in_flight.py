@@ -6,8 +6,9 @@ steps sends after tau - delta of them; the mean arrives D seconds later, and who
     tau c = E max_i S_i(tau - delta) + E max(max_i S_i(delta), D).
 
 At delta = tau this is E max(max_i S_i(tau), D), at delta = 0 the blocking E max_i S_i(tau) + D.  Workers that wait for
-the message alone, not for one another, are no slower.  With P fragments, each of a P-th of the coordinates, staggered
-by tau/P steps, the same holds of every fragment with tau/P in the place of tau and the D of its shorter message.
+the message alone, not for one another, are no slower.  P fragments
+have a P-th of the coordinates each and are staggered by tau/P steps.  The same then holds of every fragment, with tau/P
+in the place of tau and the D of its shorter message.
 """
 
 from __future__ import annotations

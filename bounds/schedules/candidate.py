@@ -1,7 +1,7 @@
 """One way to average among which a run may choose, described by numbers, and how long those not tried yet will take.
 
-What passes a rank's link in one averaging is proportional to the time beyond latency and coding, so that averagings of
-two lengths tell the time of every other one: seconds = latency + bytes/bandwidth + coding.
+Beyond latency and coding, the time of an averaging is proportional to the bytes that pass a rank's link: seconds =
+latency + bytes/bandwidth + coding.  So averagings of two lengths determine the time of every other length.
 """
 
 from __future__ import annotations

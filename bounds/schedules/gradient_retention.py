@@ -13,8 +13,8 @@ error in log a if measurement and prior are equally uncertain.  a0 = 1/256 was c
 ``docs/benchmarks/automatic_tau.py``.  The largest tau is the best one for the smallest believed decline, a0/sqrt(2),
 and grows with sqrt(n).
 
-Averages in flight cost a round max(tau, n) in place of tau + n: nothing is gained by a tau beyond n, where the progress
-of a step only falls, so that ceil(n) is the cap, and below n every further step is free as long as it gains anything.
+Averages in flight cost a round max(tau, n) in place of tau + n.  Beyond n the progress of a step only falls, so ceil(n)
+is the cap.  Below n every further step is free as long as it gains anything.
 
 Measured: a worker's gradient h in its last local step against u, the one at the averaged model on the same batch.
 1 - <h, u>/<u, u> is what tau - 1 local steps have lost; negative values, which noise causes, count as none in the mean.

@@ -5,8 +5,8 @@ and t = sqrt(1 - alpha), ::
 
     R_S ln 2 = max_kappa [kappa t - ln K(kappa)],   reached where A = (ln K)' = I_(d/2)/I_(d/2-1) equals t.
 
-float64 kernel.  ln K and A come from the uniform (Debye) expansion in 1/mu, mu = d/2 - 1, written so that every term
-carries the factor kappa^2 or kappa and so keeps relative accuracy at both ends; orders below DEBYE_FROM are reached
+float64 kernel.  ln K and A come from the uniform (Debye) expansion in 1/mu, mu = d/2 - 1.  Every term carries the
+factor kappa^2 or kappa, and so keeps relative accuracy at both ends.  Orders below DEBYE_FROM are reached
 downwards by K_d = K_(d+2) (1 + kappa r/d), r_(v-1) = 1/(2v/kappa + r_v), which contracts errors.  The maximum is
 stationary, so a relative error e of kappa costs only e^2; two Newton steps and one parabolic correction do.
 The ball twin is in ``sphere_rate_ball``.

@@ -178,8 +178,8 @@ def unique_posynomial_minimiser(
     Raises
     ------
     ProofFailed
-        If a term is not a positive monomial in the variables, if the exponents do not span the space or have no
-        strictly positive combination that vanishes, or if the closed form is not stationary.
+        If a term is not a positive monomial in the variables, or the closed form is not stationary.
+        If the exponents do not span the space, or have no strictly positive combination that vanishes.
     """
     forward, back = _positive(objective, ())
     xs = [sp.Symbol(v.name, positive=True) for v in variables]

@@ -1,8 +1,8 @@
 """The third-order number of local steps: what smooth problems really pay for not averaging.
 
-On a problem with a continuous third derivative the averaged model is displaced, not blurred: to leading order the
-excess of ``E|grad F(xbar)|^2`` is ``|b|^2`` with ``|b| = (Q/4) eta^2 sigma2 tau`` (many workers, eta lambda tau << 1),
-Q being the size of the third derivative of F along the noise.  That is of fourth order in eta where Theorem 1 has
+On a problem with a continuous third derivative the averaged model is displaced, not blurred.  Let Q be the size of the
+third derivative of F along the noise.  To leading order the excess of ``E|grad F(xbar)|^2`` is ``|b|^2`` with
+``|b| = (Q/4) eta^2 sigma2 tau`` (many workers, eta lambda tau << 1).  That is of fourth order in eta. Theorem 1 is of
 second order, so the best tau is 10 to 100 times larger.  It is a leading-order law, not a bound.
 """
 

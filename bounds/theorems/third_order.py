@@ -1,9 +1,9 @@
 """Theorem 1 for functions with a Lipschitz Hessian: the price of local steps is of fourth order in eta.
 
 Setting.  All workers sample the same L-smooth F, ``|H(x) - H(y)| <= Q |x - y|`` for its Hessian, every Hessian >= -rho,
-eta L <= 1, rounds start from the mean.  The noise n_i of worker i, given the past, has mean 0, is independent over the
-workers, E|n_i|^2 <= sigma2, E|n_i|^4 <= kurtosis sigma2^2, and t_i = E|n_i|^2 n_i is the same for all workers at a step
-(additive noise) or 0 (symmetric noise).
+eta L <= 1, rounds start from the mean.  Given the past, the noise n_i of worker i has mean 0 and is independent over
+the workers, with E|n_i|^2 <= sigma2 and E|n_i|^4 <= kurtosis sigma2^2.  At a step t_i = E|n_i|^2 n_i is the same for
+all workers (additive noise) or 0 (symmetric noise).
 
 Derivation.  d_i = x^i - xbar, ``V = mean |d_i|^2``, g_i = grad F(x^i), gbar = mean g_i, b = grad F(xbar),
 u = 1/m.

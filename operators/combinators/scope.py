@@ -1,8 +1,8 @@
 """An operator applied to each layer of a model instead of the entire model as one vector.
 
-With parts x_l of x and the operator's constants at their lengths d_l, an unbiased operator stays unbiased with omega =
-max_l omega(d_l), and a contractive one contractive with alpha = max_l alpha(d_l), because the squared errors and the
-energies of the parts add up (Dutta et al. 2020).  Part l uses the key folded by l.  A part of varying length is
+Let x_l be the parts of x and d_l their lengths.  An unbiased operator stays unbiased with omega = max_l omega(d_l), and
+a contractive one contractive with alpha = max_l alpha(d_l).  The squared errors and the energies of the parts add up
+(Dutta et al. 2020).  Part l uses the key folded by l.  A part of varying length is
 preceded by its number of bits, plus 1, in Elias omega code.  Parts below 2^-126 are sent as zero, so the constants hold
 for ``max|x| >= 2^-114 sqrt(d)``.
 """

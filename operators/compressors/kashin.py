@@ -49,9 +49,9 @@ class Kashin(Operator):
 
     Notes
     -----
-    Unbiased; rounding errors are independent and the columns of U have the square d/N, so the error is exactly d/N
-    times the variance of the levels, hence omega = (d/N)^2 (N - 2)/(k - 1)^2 whatever U, and on most vectors about
-    (3/2) d/N (two levels) or below 4 d/N/(k - 1)^2. 64 bits and N ceil(log2 k).
+    Unbiased.  Rounding errors are independent and the columns of U have the square d/N, so the error is exactly d/N
+    times the variance of the levels.  Hence omega = (d/N)^2 (N - 2)/(k - 1)^2 whatever U.  On most vectors it is about
+    (3/2) d/N (two levels) or below 4 d/N/(k - 1)^2.  A message has 64 bits and N ceil(log2 k).
     """
 
     k: int = 16

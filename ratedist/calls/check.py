@@ -82,9 +82,9 @@ def _run(subject: str, *, omega: float | None = None, alpha: float | None = None
     """
     from ..cluster.compressors import subject as subject_of
 
-    found = subject_of(subject)
-    report = check(found, claim=_claim(omega, alpha), **given)
-    has_no_name = report.subject == type(found).__name__
+    judged = subject_of(subject)
+    report = check(judged, claim=_claim(omega, alpha), **given)
+    has_no_name = report.subject == type(judged).__name__
     return replace(report, subject=subject) if has_no_name else report
 
 

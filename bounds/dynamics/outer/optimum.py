@@ -1,8 +1,8 @@
 """The outer rate and momentum that contract fastest between noiseless blocking rounds.
 
-A round of tau local steps acts on theta like one gradient step on the quadratic whose eigenvalues are h = 1 - (1 - eta
-lambda)^tau, so that the best Nesterov step is that of Lessard, Recht and Packard (2016, section 4) with h in place of
-the Hessian.
+A round of tau local steps acts on theta like one gradient step on a quadratic with the eigenvalues h = 1 - (1 - eta
+lambda)^tau.  The best Nesterov step is therefore that of Lessard, Recht and Packard (2016, section 4), with h in place
+of the Hessian.
 """
 
 from __future__ import annotations

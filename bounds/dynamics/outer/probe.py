@@ -1,13 +1,13 @@
 """What a round takes off an error, h, measured in two rounds: for inner optimizers without a formula, such as Adam.
 
-Model.  Near where training is, a round changes a model theta by Delta(theta) = theta - mean of the workers' models, and
-between two nearby starts Delta(theta) - Delta(theta') = H (theta - theta'), with H = 1 - (1 - eta A)^tau for SGD on a
-quadratic.  With s = theta - theta' the step between two rounds' starts, ::
+Model.  A round changes a model theta by Delta(theta) = theta - mean of the workers' models.  Between two nearby starts
+Delta(theta) - Delta(theta') = H (theta - theta'), with H = 1 - (1 - eta A)^tau for SGD on a quadratic.  With
+s = theta - theta' the step between two rounds' starts, ::
 
     h = <Delta - Delta', s>/<s, s>
 
-is the Rayleigh quotient of H along s: no more than the largest h, so that outer rates above ``largest_lr`` at it are
-too large, and no promise that smaller ones are not.
+is the Rayleigh quotient of H along s, at most the largest h.  Outer rates above ``largest_lr`` at it are too large.
+Smaller ones may be too large as well.
 
 Noise.  s holds this round's Delta with a weight c (lr (1 + momentum) for Nesterov, lr for heavy ball), noise included,
 which adds c times its variance to <Delta, s>.  The workers' spread estimates it: with b_i = <Delta_i - Delta_i', s> - c
