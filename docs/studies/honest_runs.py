@@ -6,23 +6,30 @@ of torch, numpy and Python begin with the seed too.  Nothing is shrunk, and the 
 standard seconds, so that more runs are made: a run with fewer draws has no larger level.  One JSON line a run is
 appended to ``--out``, with its commit; runs already there are not repeated.  The totals go to a file beside it.
 
+``kit`` in a line is a digest of the kit's files, of the budget and of the subjects' names.  A record of another kit is
+refused: all runs of one record judge the same laws.
+
     nice python docs/measure.py studies/honest_runs.py
 """
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import torch
 from honest_subjects import RULES, Honest, subjects
-from measure import resume, summarised
+from measure import in_data, resume, summarised
 
+import operators.laws
 from gpu_validation.records.environment import commit
+from gpu_validation.records.storage import read_lines
 from operators import all_operators
 from operators.laws import Budget, check
 
@@ -34,8 +41,28 @@ BUDGET = replace(STANDARD, seconds=STANDARD.seconds / 3, most_seconds=STANDARD.m
 @cache
 def honest() -> dict[str, tuple[Any, Honest | None]]:
     """The subjects by name; of an operator of the catalogue the claim is its own."""
-    operators = {repr(op): (op, None) for cls in all_operators().values() for op in cls.examples()}
-    return operators | subjects()
+    catalogue = {repr(op): (op, None) for cls in all_operators().values() for op in cls.examples()}
+    return catalogue | subjects()
+
+
+@cache
+def kit() -> str:
+    """Return the state of the kit: a digest of its files, of the budget and of the names of the subjects."""
+    folder = Path(operators.laws.__file__).parent
+    digest = hashlib.sha256(repr((BUDGET, list(honest()))).encode())
+    for name, path in sorted((path.relative_to(folder).as_posix(), path) for path in folder.rglob("*.py")):
+        digest.update(name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def refuse_another_kit(out: Path) -> None:
+    """Exit if a record was made with another state of the kit."""
+    others = {record.get("kit") for record in read_lines(out)} - {kit()} if out.exists() else set()
+    if others:
+        raise SystemExit(
+            f"all runs of {out} must be of one state of the kit; this is {kit()}, the record has {others}: give "
+            "another --out, or check out the commit that the record names"
+        )
 
 
 def one(run: int, seed: int) -> dict[str, object]:
@@ -54,6 +81,7 @@ def one(run: int, seed: int) -> dict[str, object]:
         "failures": {v.law: v.text for v in report.failures},
         "inconclusive": [v.law for v in report.verdicts if v.outcome.name == "INCONCLUSIVE"],
         "seconds": round(time.process_time() - started, 2),
+        "kit": kit(),
         "commit": commit(),
     }
 
@@ -72,6 +100,7 @@ def summary(records: list[dict[str, Any]]) -> dict[str, object]:
         "accused": [
             {"subject": r["subject"], "seed": r["seed"], "failures": r["failures"]} for r in records if r["failures"]
         ],
+        "kits": sorted({str(r["kit"]) for r in records}),
         "median_processor_seconds_a_run": seconds[len(seconds) // 2],
         "runs_by_commit": dict(Counter(str(r["commit"]) for r in records)),
     }
@@ -79,6 +108,7 @@ def summary(records: list[dict[str, Any]]) -> dict[str, object]:
 
 def main(runs: int = 0, seed: int = 1, out: str = "honest_runs.jsonl") -> Iterator[dict[str, Any]]:
     """Continue the study up to so many runs, 0 for all that are planned, then summarise it."""
+    refuse_another_kit(in_data(out))
     planned = range(runs or SEEDS * len(honest()))
     records = resume(out, planned, lambda r: r["run"], lambda missing: (one(run, seed) for run in missing))
     yield summarised(summary(records), out)

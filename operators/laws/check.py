@@ -15,7 +15,7 @@ from . import aggregate_laws, feedback_laws
 from .betting.budget import Budget, spelled, work_s
 from .betting.eprocess import ExcessBets, inflated
 from .kit.examples import Example
-from .kit.law import Context, Law, NotApplicable, claimed_moment, fresh_key
+from .kit.law import OF_FUNCTIONS, Context, Law, NotApplicable, claimed_moment, fresh_key
 from .kit.statistical import LONG
 from .kit.subject import Array, ClaimSource, OutOfTime, Subject, Target, claim_spelled
 from .kit.verdict import About, Outcome, Report, Verdict
@@ -125,7 +125,8 @@ def check(
     if ceiling is not None:
         subject.ceiling = ceiling
     chosen = tuple(law for law in laws_for(subject) if laws is None or law.name in laws)
-    context = Context(budget, seed, parts=statistical_laws(), laws=chosen)
+    share = OF_FUNCTIONS if subject.kind == "compressor" and not subject.is_codec else 1.0
+    context = Context(budget, seed, parts=statistical_laws(), laws=chosen, share=share)
     with subject.session():
         context.hurry(subject.pace())
         verdicts = reconciled(tuple(_verdict(law, subject, context) for law in chosen), subject, context)

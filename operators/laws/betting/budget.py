@@ -29,12 +29,13 @@ class Budget(Fields):
     evaluations : int, optional
         Of one exact enumeration.
     seconds : float, optional
-        After this time the statistical laws draw no more once the power is reached.
+        After this time the statistical laws draw no more once the power is reached.  The exact ones begin no vector
+        after a part of it.
     most_seconds : float, optional
         Nor without it (their tests stay valid whenever they stop).
     patience : float, optional
-        Seconds after which the other laws stop; what they have not tried by then makes them INCONCLUSIVE.  A quarter of
-        it once a law has failed.
+        Seconds of a whole check, half of them for a function: what the laws have not tried by then makes them
+        INCONCLUSIVE.  Only the first ``least_draws`` are made later.
     lengths : tuple of int, optional
         Of the vectors whose every coordinate is visited, around those of buckets and SIMD blocks.
     sizes : tuple of int, optional
@@ -57,7 +58,7 @@ class Budget(Fields):
 
     Notes
     -----
-    A codec that takes longer than 2 ms a call is given an eighth of the patience.
+    A codec that takes longer than 2 ms a call, and a subject that a law has accused, get less of the patience.
     """
 
     false_alarm: float = 1e-6
@@ -67,7 +68,7 @@ class Budget(Fields):
     evaluations: int = 2048
     seconds: float = 1.2
     most_seconds: float = 4.0
-    patience: float = 30.0
+    patience: float = 10.0
     lengths: tuple[int, ...] = LENGTHS
     sizes: tuple[int, ...] = (1, 2, 7, 8, 9, 64, 1000, 4097)
     drawn_sizes: tuple[int, ...] = (1, 2, 7, 8, 64, 65)
@@ -119,6 +120,7 @@ def spelled(budget: Budget) -> str:
 # -- The clock of budgets: processor time, so that a busy machine costs a subject nothing ----------------------
 
 SLOWEST = 4  # seconds of sleep that count as one of work
+TICK_S = 0.001  # for so long real time stands for work: to ask the system at every call takes longer than many calls
 
 
 def waited_s() -> float:
@@ -139,19 +141,25 @@ class Clock:
 
     def __init__(self) -> None:
         self._seconds, self._real, self._worked, self._waited = 0.0, monotonic(), process_time(), waited_s()
+        self._latest = 0.0
 
     def __call__(self) -> float:
         """Return the seconds of work since some moment."""
-        real, worked = monotonic(), process_time()
-        passed, working = real - self._real, worked - self._worked
-        asleep = 0.0
+        real = monotonic()
+        passed = real - self._real
+        if passed < TICK_S:
+            self._latest = max(self._latest, self._seconds + passed)
+            return self._latest
+        worked = process_time()
+        working, asleep = worked - self._worked, 0.0
         if passed / SLOWEST > working:
             waited = waited_s()
             asleep = max(0.0, passed - max(0.0, waited - self._waited))
             self._waited = waited
         self._seconds += min(passed, max(working, asleep / SLOWEST))
         self._real, self._worked = real, worked
-        return self._seconds
+        self._latest = max(self._latest, self._seconds)
+        return self._latest
 
 
 work_s = Clock()

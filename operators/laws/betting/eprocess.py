@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+Real = float | np.ndarray
 SLACK = 2.0**-20  # binary32 rounding allowed in a mean or an error, relative to |x|
 _STAKES = (0.5, 0.1, 0.02, 0.004)  # kappa s^2
 _TILT_SHARES = (1.0, 0.3, 0.1)  # lambda over its largest value
@@ -318,19 +319,32 @@ def stakes(
     covariance : float, optional
         Of <e, v> and ``|e|^2``.
     """
-    kappa, tilt = _grid(s2)
-    drift = kappa * (moments.mean_square(s2) - s2) - tilt * SLACK
-    noise = tilt**2 * variance + kappa**2 * moments.spread(s2) + 2 * tilt * kappa * covariance
-    mean = np.maximum(bias[:, None] * tilt + drift, -0.99)
-    growth = np.log1p(mean) - 0.5 * noise / (1 + np.maximum(mean, 0)) ** 2
+    kappa, tilt = grid(s2)
+    sizes = moments.mean_square(s2) - s2, moments.spread(s2)
+    growth = expected_growth(bias[:, None], kappa, tilt, *sizes, variance, covariance)
     best = growth.argmax(axis=1)
     gain = growth[np.arange(bias.size), best]
     on = gain > 0
     return np.where(on, tilt[best], 0.0), np.where(on, kappa[best], 0.0), np.where(on, gain, 0.0)
 
 
+def expected_growth(
+    bias: np.ndarray, kappa: np.ndarray, tilt: np.ndarray, excess: Real, spread: Real, variance: Real, covariance: Real
+) -> np.ndarray:
+    """Return the expected log-growth a draw of bets on ``|E e|`` = bias, from the first two moments of the payoff.
+
+    Parameters
+    ----------
+    excess, spread : float or ndarray
+        The mean of ``|e|^2`` less s^2, and the variance of ``|e|^2``.
+    """
+    noise = tilt**2 * variance + kappa**2 * spread + 2 * tilt * kappa * covariance
+    mean = np.maximum(bias * tilt + (kappa * excess - tilt * SLACK), -0.99)
+    return np.log1p(mean) - 0.5 * noise / (1 + np.maximum(mean, 0)) ** 2
+
+
 @lru_cache(maxsize=1024)
-def _grid(s2: float) -> tuple[np.ndarray, np.ndarray]:
+def grid(s2: float) -> tuple[np.ndarray, np.ndarray]:
     """Return every (kappa, lambda) that is tried."""
     share = np.repeat(_SHARES, _TILTS.size)
     kappa = share / s2

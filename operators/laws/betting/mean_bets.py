@@ -177,7 +177,7 @@ class MeanBets:
             if n >= _LEARNT_FROM and length2 > 0:
                 u = self.tried[vector]
                 pairs = Pairs(vector, n, part @ total, sizes, length2, part @ u, total @ u, s2, mean_square, spread)
-                growth, a = learnt_growth(pairs, pairs.products, sizes, length2, mean_square, learnt)
+                growth, a = learnt_growth(pairs, learnt)
                 learnt.add(a)
                 self.ledger.pay_own(vector, 1, growth.sum(axis=0))
                 self.ledger.pay_together(1, growth.sum(axis=0))
@@ -223,24 +223,18 @@ class _Sizes:
         return self.variance
 
 
-def learnt_growth(
-    pairs: Pairs, products: np.ndarray, squares: np.ndarray, length2: float, mean_square: float, learnt: Learnt
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the log-growth of the bets along M, shape (n, biases), and a = <e, M/|M|>, shape (n,).
-
-    Parameters
-    ----------
-    products, squares : ndarray
-        <e, M> and ``|e|^2``, shape (n,).
-    length2, mean_square : float
-        ``|M|^2``, and the mean of ``|e|^2`` so far.
-    """
-    a = products / sqrt(length2)
-    drift = IN_ANY_DIRECTION**2 / np.sqrt(IN_ANY_DIRECTION**2 + mean_square / pairs.n)  # of a, under each bias
+def learnt_growth(pairs: Pairs, learnt: Learnt) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log-growth of the bets along M, shape (n, biases), and a = <e, M/|M|>, shape (n,)."""
+    a, mean_square = pairs.products / sqrt(pairs.length2), pairs.mean_square
     sizes = _Sizes(mean_square, pairs.spread)
-    tilt, kappa, _ = stakes(drift, pairs.s2, sizes, learnt.variance(mean_square))
-    payoff = 1 + tilt * a[:, None] - tilt * SLACK + kappa * (squares[:, None] - pairs.s2)
+    tilt, kappa, _ = stakes(drift_along(mean_square / pairs.n), pairs.s2, sizes, learnt.variance(mean_square))
+    payoff = 1 + tilt * a[:, None] - tilt * SLACK + kappa * (pairs.squares[:, None] - pairs.s2)
     return np.log(np.maximum(payoff, LEAST_FACTOR)), a
+
+
+def drift_along(noise: float | np.ndarray) -> np.ndarray:
+    """Return the mean of a under each bias, where M/n has so large a mean square beside the bias."""
+    return IN_ANY_DIRECTION**2 / np.sqrt(IN_ANY_DIRECTION**2 + noise)
 
 
 def _tried(v: np.ndarray) -> np.ndarray:

@@ -13,8 +13,8 @@ from math import inf, log, sqrt
 
 import numpy as np
 
-from .eprocess import SLACK, STAKES, TOGETHER, SizeBets, stakes
-from .mean_bets import AT_A_COORDINATE, IN_ANY_DIRECTION, SUPPOSED, Batch, Learnt, MeanBets, learnt_growth
+from .eprocess import LEAST_FACTOR, SLACK, STAKES, TOGETHER, SizeBets, expected_growth, grid, stakes
+from .mean_bets import AT_A_COORDINATE, IN_ANY_DIRECTION, SUPPOSED, Batch, MeanBets, Pairs, drift_along
 
 QUANTILE = 3.3
 EXCESS_QUANTILE = 3.8  # more, because the best of several stakes is taken on the sample: 3.3 left 97.2 % of 99 %
@@ -78,28 +78,66 @@ def bias_in_any_direction(bets: MeanBets, level: float) -> float:
     """Return the least length of a bias at every vector that would have been found, whatever its direction."""
     if not bets.pairs:
         return inf
-    threshold = -log(level) - log(TOGETHER / 2 / IN_ANY_DIRECTION.size)
+    threshold, pairs = -log(level) - log(TOGETHER / 2 / IN_ANY_DIRECTION.size), _AllPairs(bets.pairs)
     directions = range(bets.tried[0].shape[1])
-    return _least(
-        lambda b: all(_learnt_capital(bets, b, j) >= threshold for j in directions), _FEWER_STEPS, _LEAST_LENGTH
-    )
+    return _least(lambda b: all(pairs.capital(b, j) >= threshold for j in directions), _FEWER_STEPS, _LEAST_LENGTH)
 
 
-def _learnt_capital(bets: MeanBets, bias: float, direction: int) -> float:
-    """Return what the bets on pairs would have earned with a bias of this length, less QUANTILE deviations."""
-    learnt = [Learnt() for _ in bets.v]
-    growth = []
-    for p in bets.pairs:
-        along, of_sum = p.errors[:, direction], p.sum[direction]
-        length2 = p.length2 + 2 * p.n * bias * of_sum + (p.n * bias) ** 2
-        products = p.products + bias * (of_sum + p.n * along) + p.n * bias**2
-        squares = p.squares + 2 * bias * along + bias**2
-        paid, a = learnt_growth(p, products, squares, length2, p.mean_square + bias**2, learnt[p.vector])
-        learnt[p.vector].add(a)
-        growth.append(paid)
-    starts = np.cumsum([0, *(len(g) for g in growth[:-1])])
-    counts = np.array([len(g) for g in growth])[:, None]
-    return _less_its_deviations(np.concatenate(growth), starts, counts)
+class _AllPairs:
+    """All batches of pairs, with one row a draw and one row a batch: what was bet along the sums of the errors."""
+
+    def __init__(self, pairs: list[Pairs]) -> None:
+        self.products, self.squares, self.errors = (
+            np.concatenate([getattr(p, name) for p in pairs]) for name in ("products", "squares", "errors")
+        )
+        self.length2, self.n, self.s2, self.mean_square, self.spread = (
+            np.array([getattr(p, name) for p in pairs]) for name in ("length2", "n", "s2", "mean_square", "spread")
+        )
+        self.sum = np.stack([p.sum for p in pairs])
+        self.counts = np.array([len(p.products) for p in pairs])
+        self.starts = np.cumsum([0, *self.counts[:-1]])
+        self.batch = np.repeat(np.arange(len(pairs)), self.counts)
+        vectors = np.array([p.vector for p in pairs])
+        self.order = np.argsort(vectors, kind="stable")  # the batches of one vector after another
+        ordered = vectors[self.order]
+        self.first = np.searchsorted(ordered, ordered)
+        self.kappa, self.tilt = (np.stack(of_all) for of_all in zip(*(grid(p.s2) for p in pairs), strict=True))
+
+    def _before(self, values: np.ndarray) -> np.ndarray:
+        """Return the sum of the values of the batches before each batch at the same vector."""
+        sums = np.concatenate([[0.0], np.cumsum(values[self.order])])
+        before = np.empty(len(values))
+        before[self.order] = sums[:-1] - sums[self.first]
+        return before
+
+    def capital(self, bias: float, direction: int) -> float:
+        """Return what the bets would have earned with a bias of this length, less QUANTILE deviations."""
+        along, of_sum, n, batch = self.errors[:, direction], self.sum[:, direction], self.n, self.batch
+        length = np.sqrt(self.length2 + 2 * n * bias * of_sum + (n * bias) ** 2)
+        a = (self.products + bias * (of_sum[batch] + n[batch] * along) + n[batch] * bias**2) / length[batch]
+        squares = self.squares + 2 * bias * along + bias**2
+        mean_square = self.mean_square + bias**2
+        drawn, sums = self._before(self.counts), self._before(np.add.reduceat(a, self.starts))
+        rest = self._before(np.add.reduceat(a * a, self.starts)) - sums**2 / np.maximum(1, drawn)
+        variance = (np.maximum(rest, 0.0) + mean_square) / (drawn + 1)
+        tilt, kappa = self._stakes(drift_along(mean_square[:, None] / n[:, None]), mean_square, variance)
+        payoff = 1 + tilt[batch] * (a[:, None] - SLACK) + kappa[batch] * (squares - self.s2[batch])[:, None]
+        growth = np.log(np.maximum(payoff, LEAST_FACTOR))
+        return _less_its_deviations(growth, self.starts, self.counts[:, None])
+
+    def _stakes(
+        self, drift: np.ndarray, mean_square: np.ndarray, variance: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return lambda and kappa of each batch for each bias that is bet on, shape (batches, biases)."""
+        excess, spread, variance = (
+            values[:, None, None] for values in (np.minimum(mean_square - self.s2, 0.0), self.spread, variance)
+        )
+        kappa, tilt = self.kappa[:, None, :], self.tilt[:, None, :]
+        growth = expected_growth(drift[:, :, None], kappa, tilt, excess, spread, variance, 0.0)
+        best = growth.argmax(axis=2)
+        on = growth.max(axis=2) > 0
+        tilts, kappas = (np.take_along_axis(values, best, axis=1) for values in (self.tilt, self.kappa))
+        return np.where(on, tilts, 0.0), np.where(on, kappas, 0.0)
 
 
 class _Draws:

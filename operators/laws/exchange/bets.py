@@ -171,6 +171,7 @@ class StepErrors(ClaimBets):
 
 STEPS = 200
 LEAST, MOST = 2, 40  # sequences of steps a group; more only where the rest was once larger than claimed
+PATIENCE = 3.0  # of that of the budget, for these sequences
 NAME = "conserved"
 
 
@@ -193,7 +194,7 @@ def conserved(start: Callable[[], Any], groups: list[Group], claim: ConservedMea
     for group in groups:
         bets = ExcessBets((claim.residual + STEPS * sqrt(group.m) * SLACK) ** 2)
         for turn in range(MOST):
-            if turn >= LEAST and (not bets.wealth.peak or work_s() - began > budget.patience):
+            if turn >= LEAST and (not bets.wealth.peak or work_s() - began > PATIENCE * budget.patience):
                 break
             try:
                 rest = _rest(start(), group)

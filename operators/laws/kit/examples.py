@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, zip_longest
 from math import sqrt
 from typing import Any
 
@@ -136,9 +136,15 @@ def function_examples(sizes: Iterable[int], long: Iterable[int], rng: np.random.
     yield from chain.from_iterable(structured(d) for d in descending[:1])
 
 
-def in_time(examples: Iterator[Example], seconds: float, most: int = MOST) -> Iterator[Example]:
-    """Return the examples until the seconds are over: at least LEAST of them, at most ``most`` and never above MOST."""
-    end, most = work_s() + seconds, min(most, MOST)
+def in_turn(*examples: Iterator[Example]) -> Iterator[Example]:
+    """Return the next example of each, until all are over: what takes long to try is cut by the clock for all alike."""
+    for row in zip_longest(*examples):
+        yield from (example for example in row if example is not None)
+
+
+def in_time(examples: Iterator[Example], seconds: float, most: float = MOST) -> Iterator[Example]:
+    """Return the examples until the seconds are over: at least LEAST of them, and at most ``most``."""
+    end = work_s() + seconds
     for number, example in enumerate(examples):
         if number >= most or (number >= LEAST and work_s() > end):
             return

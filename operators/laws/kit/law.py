@@ -19,10 +19,12 @@ from .examples import Example, drawn, structured
 from .subject import OutOfTime, Subject
 from .verdict import About, Outcome, Verdict
 
+_ANY = Key(0)
 SLOW_S = 0.002  # a call: the slowest operator of the catalogue takes a quarter of it at two coordinates
 SHRINKING_S, LATER_SHRINKING_S = 1.5, 0.5  # the second where an earlier law has shown a simple vector already
-ACCUSED_SHARE = 4  # of the patience, for the whole check of a subject that a law has accused
-SLOW_SHARE, SLOW_LAWS = 8, 120  # of the patience, for a check and for a law of a slow codec
+OF_FUNCTIONS = 0.5  # of the patience, for a whole check
+ACCUSED_SHARE = 0.75  # of that, for a subject that a law has accused
+SLOW_SHARE, SLOW_LAWS = 0.375, 0.025  # of the patience, for a check and for a law of a slow codec
 
 
 class Violation(AssertionError):  # noqa: N818  it is the finding, not an error of the kit
@@ -64,6 +66,8 @@ class Context:
         Statistical laws among which the false-alarm budget is split.
     laws : tuple of Law, optional
         Those of this check.
+    share : float, optional
+        Of the patience.
 
     Attributes
     ----------
@@ -81,27 +85,30 @@ class Context:
         See ``statistical.evidence_of``, which makes it.
     """
 
-    def __init__(self, budget: Budget, seed: int, *, parts: int = 1, laws: tuple[Law, ...] = ()) -> None:
+    def __init__(
+        self, budget: Budget, seed: int, *, parts: int = 1, laws: tuple[Law, ...] = (), share: float = 1.0
+    ) -> None:
         self.budget = budget
         self.seed = seed
         self.parts = parts
         self.laws = laws
         self.study: Any = None
         self.began = self.started = work_s()
-        self.ends = self.started + budget.patience
+        self.patience = share * budget.patience
+        self.ends = self.started + self.patience
         self.law_seconds = inf
         self.accused = False
 
     def hurry(self, pace_s: float) -> None:
         """Give a codec whose calls take so many seconds less time, and every law a little of it, if it is slow."""
         if pace_s > SLOW_S:
-            self.ends = self.started + self.budget.patience / SLOW_SHARE
-            self.law_seconds = self.budget.patience / SLOW_LAWS
+            self.ends = self.started + SLOW_SHARE * self.patience
+            self.law_seconds = SLOW_LAWS * self.patience
 
     def accuse(self) -> None:
-        """Note that a law has failed: the other laws get what is left of a quarter of the patience."""
+        """Note that a law has failed: the other laws get what is left of a part of the patience."""
         self.accused = True
-        self.ends = min(self.ends, self.started + self.budget.patience / ACCUSED_SHARE)
+        self.ends = min(self.ends, self.started + ACCUSED_SHARE * self.patience)
 
     def spare(self, share: float = 1.0) -> bool:
         """Return whether the present law has run for less than this share of ``budget.seconds``."""
@@ -124,8 +131,13 @@ class Context:
 
 def fresh_key(rng: np.random.Generator) -> Key:
     """Return a key with every field drawn."""
-    seed, step, rank, layer = (int(v) for v in rng.integers(0, [1 << 62, 1 << 40, 1 << 10, 1 << 8]))
-    return Key(seed, step=step, rank=rank, layer=layer)
+    seed, step, rank, layer = rng.integers(0, 1 << 62, 4).tolist()
+    return _ANY._with(seed=seed, step=step >> 22, rank=rank >> 52, layer=layer >> 54)
+
+
+def keys(subject: Subject, rng: np.random.Generator) -> Callable[[], Key]:
+    """Return what gives a fresh key for every call; a function, which takes none, gets always the same."""
+    return partial(fresh_key, rng) if subject.is_codec else lambda: _ANY
 
 
 class Law(ABC):

@@ -9,7 +9,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from math import inf
+from math import inf, isinf
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -23,12 +23,13 @@ from ..betting.eprocess import Ledger, SizeBets
 from ..betting.mean_bets import MeanBets
 from ..betting.power import Power, bias_along_x, bias_in_any_direction, bias_of_a_coordinate, excess
 from .examples import Example, drawn, structured, witnesses
-from .law import Context, Law, NotApplicable, Violation, fail_if, fresh_key, raised
+from .law import Context, Law, NotApplicable, Violation, fail_if, keys, raised
 from .subject import Subject, to_numpy
 from .verdict import About, Outcome, Verdict
 
 FIRST, BATCH = 8, 60
 EXTRA = 5  # times the usual draws are made where the power is not reached
+RESERVED = 1.2  # of the seconds, for the laws that come later
 _AGAIN = 1.25  # the power is computed whenever the draws have grown by this factor
 
 
@@ -247,7 +248,7 @@ class StatisticalLaw(Law):
         if bets is None:
             raise NotApplicable(self.silence)
         rng = context.rng(f"{self.name} {example.name} {zlib.crc32(example.x.tobytes())}")
-        source = Source(subject, lambda: fresh_key(rng))
+        source = Source(subject, keys(subject, rng))
         most = min(SHRINKING_DRAWS, context.budget.draws * 10)
         for n in [8, *[50] * (most // 50)]:
             bets.update(0, source.draw(example, n))
@@ -301,7 +302,7 @@ class Study:
         rng = context.rng("statistical draws")
         self.made = 0
         if self.bets:
-            source = Source(subject, lambda: fresh_key(rng))
+            source = Source(subject, keys(subject, rng))
             subject.deadline = inf  # the least draws are made however long they take
             try:
                 self.made = collect(source, self.examples, list(self.bets.values()), _budget(context))
@@ -321,9 +322,13 @@ class Study:
 
 
 def _budget(context: Context) -> Budget:
-    """Where a law has failed already, nobody waits for more power."""
+    """Return the budget with what is left for more power: nothing where a law has failed already."""
     budget = context.budget
-    return replace(budget, most_seconds=budget.seconds) if context.accused else budget
+    if isinf(budget.seconds):
+        return budget
+    left = context.ends - work_s() - RESERVED * budget.seconds
+    most = 0.0 if context.accused else min(budget.most_seconds, left)
+    return replace(budget, most_seconds=max(budget.seconds, most))
 
 
 def evidence_of(subject: Subject, context: Context) -> Study:

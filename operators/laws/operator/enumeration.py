@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import permutations, product
-from math import factorial, lcm, log, prod
+from itertools import chain, permutations, product
+from math import factorial, inf, lcm, log, prod
 
 import numpy as np
 
 from bounds.claims import Unbiased
 
 from ..betting.budget import work_s
-from ..kit.examples import Example, drawn, in_time, structured
+from ..kit.examples import Example, drawn, in_time, in_turn, structured
 from ..kit.law import Context, Inconclusive, Law, NotApplicable, Violation, claimed_moment, second_moment
 from ..kit.subject import Subject
 from ..kit.verdict import About
@@ -188,6 +188,7 @@ TRIALS_OF_A_FUNCTION = 64, 512  # least and most: it may be slow; fewer leave mo
 CHECK = 64  # trials of a function after which it is asked whether more would convict
 SUSPICION, SUSPICION_SHARE = 40, 2.0
 FUNCTION_SIZES = (3, 5, 2, 4)
+OF_FUNCTIONS, OF_OPERATORS = 0.5, 0.8  # of the seconds, after which no vector is begun
 ROUNDING = 1e-6
 
 
@@ -212,11 +213,11 @@ class Enumeration(Law):
         rng = context.rng(self.name)
         if not subject.is_operator:
             vectors = (e for d in FUNCTION_SIZES for e in drawn(d, 1, rng))
-            yield from in_time(vectors, 0.0 if context.accused else context.budget.seconds)
+            yield from in_time(vectors, 0.0 if context.accused else OF_FUNCTIONS * context.budget.seconds)
             return
-        for d in SIZES:
-            yield from (e for e in structured(d) if e.name.startswith(("pair (1, 1/2", "alternating", "one-hot, last")))
-            yield from drawn(d, 1, rng)
+        few = ("pair (1, 1/2", "alternating", "one-hot, last")
+        of_each = [chain(drawn(d, 1, rng), (e for e in structured(d) if e.name.startswith(few))) for d in SIZES]
+        yield from in_time(in_turn(*of_each), OF_OPERATORS * context.budget.seconds, inf)
 
     def holds(self, subject: Subject, example: Example, context: Context) -> None:
         """Find the classes, verify them, and compare the averages over them with the claim."""

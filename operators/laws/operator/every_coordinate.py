@@ -18,7 +18,7 @@ from bounds.claims import StrictlyContractive
 from ..betting.budget import Budget, work_s
 from ..betting.eprocess import SLACK
 from ..kit.examples import Example
-from ..kit.law import SLOW_S, Context, Law, Violation, fresh_key, raised, second_moment
+from ..kit.law import SLOW_S, Context, Law, Violation, fresh_key, keys, raised, second_moment
 from ..kit.statistical import BATCH, ClaimBets, Draws, Source, collect
 from ..kit.subject import OutOfTime, Subject
 from ..kit.verdict import Outcome, Verdict
@@ -129,7 +129,7 @@ BORDERS = (0, 63, 64, 255, 256, 1023, 1024)
 FAULT = 0.5  # the bias of a coordinate, over its size, that is looked for
 DRAWS_SHARE, LEAST_DRAWS = 1.0, 3  # of the usual draws; of a vector, however long they take
 SEEN_SHARE, SHARE = 0.15, 0.3  # of the seconds, after which no vector more is seen, or drawn at (a slow codec: SEEN)
-MOST_SHARE = 0.3  # of the most seconds, after which nothing is drawn even if a fault might be missed
+MOST_SHARE = 0.25  # of the most seconds, after which nothing is drawn even if a fault might be missed
 
 
 class EveryCoordinate(Law):
@@ -297,7 +297,7 @@ class EveryCoordinate(Law):
         bets = _bets(subject, examples, level, budget)
         if not bets or all(isinstance(subject.claim(e.d), StrictlyContractive) for e in examples):
             return len(examples), [], 0.0
-        source = Source(subject, lambda: fresh_key(rng))
+        source = Source(subject, keys(subject, rng))
         draws = collect(source, examples, list(bets), budget)
         more, losing = 0, []
         judged = [j for j, e in enumerate(examples) if second_moment(subject.claim(e.d)) is not None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import chain
+from math import inf
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from ..kit.examples import (
     drawn,
     function_examples,
     in_time,
+    in_turn,
     pairs,
     ramps,
     structured,
@@ -84,7 +86,7 @@ def relative_error(subject: Subject, example: Example, context: Context, label: 
 
 LARGEST_SIZE = 65
 ROUNDED_SCALE = 2.0**-18  # claim_at may leave out that the scale is sent in binary32
-OF_FUNCTIONS = 0.6  # of the seconds, after which no vector of a function is begun
+OF_FUNCTIONS, OF_OPERATORS = 0.6, 0.8  # of the seconds, after which no vector is begun
 RESOLUTION = 2.0**-24  # coarsest uniform number in use: probabilities are multiples of it
 
 
@@ -103,22 +105,20 @@ class ExactMarginals(Law):
         return reason
 
     def examples(self, subject: Subject, context: Context) -> Iterator[Example]:
-        """Return witnesses, structured and drawn vectors at the two least and two largest sizes; ends of the claims'
-        range.
+        """Return witnesses, ramps, then in turn drawn vectors, ends of the claims' range and structured vectors at the
+        two least and two largest sizes, until the time is over.
         """
         rng = context.rng(self.name)
         small = sorted({size for size in context.budget.sizes if size <= LARGEST_SIZE})
         sizes = sorted({*small[:2], *small[-2:]})  # a vector takes some 200 draws
         if not subject.is_operator:
             vectors = function_examples(sizes, context.budget.sizes, rng)
-            yield from in_time(vectors, OF_FUNCTIONS * context.budget.seconds, 4 * context.budget.drawn)
+            yield from in_time(vectors, OF_FUNCTIONS * context.budget.seconds, min(MOST, 4 * context.budget.drawn))
             return
-        yield from witnesses(subject.target, sizes)
-        for d in sizes:
-            yield from distinct(structured(d))
-            yield from at_the_ends(d)
-            yield from drawn(d, min(context.budget.drawn, 5), rng)
-        yield from ramps(max(sizes), RAMPS, rng)
+        n = min(context.budget.drawn, 5)
+        of_each = [chain(drawn(d, n, rng), at_the_ends(d), distinct(structured(d))) for d in reversed(sizes)]
+        vectors = chain(witnesses(subject.target, sizes), in_turn(ramps(max(sizes), RAMPS, rng), *of_each))
+        yield from in_time(vectors, OF_OPERATORS * context.budget.seconds, inf)
 
     def holds(self, subject: Subject, example: Example, context: Context) -> None:
         """Compare the exact moments with the claim; of a function, exclude hidden randomness before it is accused."""
@@ -189,6 +189,7 @@ def equal_mean(exact: Marginals, x: np.ndarray, s2: float, resolution: float, ro
 
 SIZES = (2, 5, 9)
 LEAST_STEPS = 5  # of a search, however slow a function is: up one gradient, four at random
+OF_SEARCHES = 0.4  # of the seconds, after which no search of an exact error is begun
 
 
 class Adversarial(Law):
@@ -212,9 +213,10 @@ class Adversarial(Law):
     def examples(self, subject: Subject, context: Context) -> Iterator[Example]:
         """Where the searches start."""
         rng = context.rng(self.name)
-        for d in SIZES:
-            yield from drawn(d, 2, rng)
-            yield from (e for e in structured(d) if e.name.startswith("one large"))
+        large = ((e for e in structured(d) if e.name.startswith("one large")) for d in SIZES)
+        starts = in_turn(*(chain(drawn(d, 2, rng), one) for d, one in zip(SIZES, large, strict=True)))
+        dear = not isinstance(subject.claim(SIZES[0]), StrictlyContractive)
+        yield from in_time(starts, OF_SEARCHES * context.budget.seconds if dear else inf)
 
     def holds(self, subject: Subject, example: Example, context: Context) -> None:
         """Climb from the example."""

@@ -1,9 +1,14 @@
 """The study of whole checks of honest compressors in small: its subjects keep their claims by a count of their own."""
 
+import json
+import shutil
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from bounds.claims import StrictlyContractive, Unbiased
+from operators import laws
 
 from ... import scripts
 
@@ -47,7 +52,15 @@ def test_rules_keep_their_claims_at_a_vector(study):
 
 
 def test_summary_counts_what_was_accused(study):
-    record = {"run": 0, "subject": "half kept, codec", "seed": 1, "failures": {}, "seconds": 1.0, "commit": "c"}
+    record = {
+        "run": 0,
+        "subject": "half kept, codec",
+        "seed": 1,
+        "failures": {},
+        "seconds": 1.0,
+        "kit": "k",
+        "commit": "c",
+    }
     accused = record | {"run": 1, "subject": "ternary, codec", "failures": {"zero": "text"}}
 
     totals = study.summary([record, accused])
@@ -55,3 +68,25 @@ def test_summary_counts_what_was_accused(study):
     assert totals["runs"] == 2
     assert totals["runs_with_tight_claims_and_a_ceiling"] == 1
     assert [a["subject"] for a in totals["accused"]] == ["ternary, codec"]
+
+
+def test_record_of_another_kit_is_refused(study, tmp_path):
+    out = tmp_path / "runs.jsonl"
+    study.refuse_another_kit(out)
+    out.write_text(json.dumps({"run": 0, "kit": study.kit()}) + "\n")
+    study.refuse_another_kit(out)
+    out.write_text(json.dumps({"run": 0, "kit": "another"}) + "\n" + json.dumps({"run": 1}) + "\n")
+
+    with pytest.raises(SystemExit, match="one state of the kit"):
+        study.refuse_another_kit(out)
+
+
+def test_digest_changes_with_any_file_of_the_kit(study, monkeypatch, tmp_path):
+    copied = shutil.copytree(Path(laws.__file__).parent, tmp_path / "laws")
+    with monkeypatch.context() as moved:
+        moved.setattr(laws, "__file__", str(copied / "__init__.py"))
+        same = study.kit.__wrapped__()
+        (copied / "operator" / "lengths.py").write_text("changed")
+        other = study.kit.__wrapped__()
+
+    assert same == study.kit() != other
