@@ -86,10 +86,10 @@ def ramps(d: int, n: int, rng: np.random.Generator) -> Iterator[Example]:
         yield _example("ramp" if j < n else "ramp of scales", rng.permutation(values * rng.choice([-1.0, 1.0], d)))
 
 
-def pairs(n: int, rng: np.random.Generator) -> Iterator[Example]:
-    """Return n vectors (1, t, 0): one coordinate sweeps its range."""
-    for t in (np.arange(n) + rng.random(n)) / n:
-        yield _example(f"(1, {t:.4f}, 0)", np.array([1.0, t * rng.choice([-1.0, 1.0]), 0.0]))
+def pairs(n: int, rng: np.random.Generator, zeros: int = 0) -> Iterator[Example]:
+    """Return n vectors (1, t), or (1, t, 0, ...), in any order: one coordinate sweeps its range."""
+    for t in rng.permutation((np.arange(n) + rng.random(n)) / n):
+        yield _example(f"(1, {t:.4f})", np.array([1.0, t * rng.choice([-1.0, 1.0]), *[0.0] * zeros]))
 
 
 def at_the_ends(d: int) -> Iterator[Example]:

@@ -98,7 +98,9 @@ class Answers:
         several = self.n > 1
         usual = float(np.mean(variance[several] * (n / np.maximum(n - 1, 1))[several])) if several.any() else 0.0
         spread = (n * factor**2 * variance + _TRUSTED * usual) / (n + _TRUSTED) + (_ROUNDING * typical) ** 2
-        return np.where(has_answered, np.abs(factor * mean - typical) / np.sqrt(spread / n), 0.0)
+        return np.where(
+            has_answered, np.abs(factor * mean - typical) / np.sqrt(np.maximum(spread / n, LEAST_SPREAD)), 0.0
+        )
 
     def silence(self) -> np.ndarray:
         """Return the standard errors by which each coordinate answers less often than the others: (d,)."""
@@ -120,6 +122,7 @@ class Answers:
 
 ROUNDS, CALLS = 160, 1000  # vectors of every length; of the longest one while a coordinate has not answered
 LEAST_ROUNDS, CALLS_TIMED = 32, 3
+LEAST_SPREAD = 1e-30  # of the mean of answers that were all alike
 SUSPECTS = 3  # of each kind: other values, fewer answers
 PURSUED = 4  # suspects that get draws of their own
 STRICT_DRAWS = 4  # of a random strict contraction at a suspect

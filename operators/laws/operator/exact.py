@@ -41,10 +41,11 @@ PAIRS, LEAST = 200, 100  # vectors whose second coordinate sweeps its range; how
 
 def _sure_contraction_vectors(subject: Subject, context: Context, name: str) -> Iterator[Example]:
     """Return all the usual vectors, the ends of the claims' range, and vectors with a swept coordinate."""
-    vectors = chain(
+    vectors = in_turn(
         usual(subject, context, name),
         chain.from_iterable(at_the_ends(d) for d in context.budget.sizes),
         pairs(PAIRS, context.rng("sure-contraction pairs")),
+        pairs(PAIRS, context.rng("sure-contraction pairs with a zero"), zeros=1),
     )
     until = work_s() + context.budget.seconds
     for number, vector in enumerate(vectors):
