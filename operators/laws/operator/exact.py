@@ -215,7 +215,7 @@ class Adversarial(Law):
         """Where the searches start."""
         rng = context.rng(self.name)
         large = ((e for e in structured(d) if e.name.startswith("one large")) for d in SIZES)
-        starts = in_turn(*(chain(drawn(d, 2, rng), one) for d, one in zip(SIZES, large, strict=True)))
+        starts = in_turn(*(chain(drawn(d, 2, rng), spike) for d, spike in zip(SIZES, large, strict=True)))
         dear = not isinstance(subject.claim(SIZES[0]), StrictlyContractive)
         yield from in_time(starts, OF_SEARCHES * context.budget.seconds if dear else inf)
 
@@ -238,10 +238,10 @@ class Adversarial(Law):
         steps = context.budget.search if strict else context.budget.search // 30
 
         def more() -> bool:
-            return subject.is_operator or context.spare()
+            return context.spare() or subject.is_operator if strict else context.spare(OF_SEARCHES)
 
         rng = context.rng(f"{self.name} {example.name}")
-        worst, x = climb(error, example.x, steps, rng, slopes=strict, more=more)
+        worst, x = climb(error, example.x, steps, rng, slopes=strict, least=LEAST_STEPS if strict else 0, more=more)
         if worst > np.sqrt(s2) + 2 * SLACK:
             listed = ", ".join(f"{v:.9g}" for v in x)
             text = f"|C(x) - x|^2 = {worst**2:.8g} |x|^2 at x = [{listed}]; claimed at most {s2:.8g}"
@@ -255,19 +255,22 @@ def climb(
     rng: np.random.Generator,
     *,
     slopes: bool,
+    least: int,
     more: Callable[[], bool],
 ) -> tuple[float, np.ndarray]:
     """Return the largest error found and its vector: random steps, and with ``slopes`` every fourth up the gradient.
 
     Parameters
     ----------
+    least : int
+        Steps however long they take.
     more : callable
-        Whether to go on after LEAST_STEPS.
+        Whether to go on after them.
     """
     x, best = start, error(start)
     size = 0.3
     for step in range(steps):
-        if step >= LEAST_STEPS and not more():
+        if step >= least and not more():
             break
         length = float(np.abs(x).max())
         direction = _gradient(error, x, best, length) if slopes and step % 4 == 0 else rng.standard_normal(x.size)
