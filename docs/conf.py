@@ -56,7 +56,7 @@ nitpick_ignore = [  # types of annotations and base classes that are no public n
         "gpu_validation.local_sgd.third_order.ThirdOrder",
         "gpu_validation.records.exit_status.UsageError",
         "gpu_validation.studies.grid.planned.Planned",
-        "gpu_validation.studies.grid.spec.Design",
+        "gpu_validation.studies.grid.records.Design",
         "gpu_validation.studies.required.Required",
         "gpu_validation.studies.unit.Kind",
         "gpu_validation.telemetry.recorder.WatchedMixing",

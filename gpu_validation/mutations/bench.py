@@ -23,10 +23,9 @@ from ..records.compression import Compression, Declared
 from ..records.sample import Sample
 from ..records.storage import Record as Line
 from ..records.storage import plain
-from ..studies.grid.analysis import compare
 from ..studies.grid.planned import Planned, of_messages
-from ..studies.grid.records import Curve, Probe, Timing, Traffic, Training
-from ..studies.grid.spec import Cells
+from ..studies.grid.records import Cells, Curve, Probe, Timing, Traffic, Training
+from ..studies.grid.rows import compare
 from ..studies.grid.study import not_as_planned, typed
 from ..studies.quick import FEW_KEPT, MOST_KEPT, PRESET
 from ..studies.required import Required, not_measured, required_of

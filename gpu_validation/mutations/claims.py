@@ -11,9 +11,9 @@ from operators.ddp.collectives import HEADER_BYTES
 
 from ..records.compression import Compression
 from ..records.storage import Record
-from ..studies.grid.losses import BOTH
 from ..studies.grid.planned import PER_SEED
 from ..studies.grid.records import Traffic, Training
+from ..studies.grid.rows import BOTH
 from ..studies.grid.theory import AT_MEAN, AT_WORKERS, LOSS, paired
 from ..verdicts.compression import LEAST_ERROR
 from ..verdicts.verdict import Comparison

@@ -21,7 +21,7 @@ from ..measurement.wire import WirePlan, measure_wire
 from ..records.environment import Environment
 from ..records.exit_status import MEASUREMENTS
 from ..records.storage import Record, plain
-from ..studies.grid.analysis import compare
+from ..studies.grid.rows import compare
 from ..studies.grid.study import Preset, Work
 from ..studies.record_file import StaleResultsError, described, stored
 from ..studies.smoke import PRESET as SMOKE

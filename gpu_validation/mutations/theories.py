@@ -11,7 +11,7 @@ from bounds import Bound, limits, theorems
 from bounds.dynamics import additive
 from bounds.symbols import m, omega
 
-from ..studies.grid import seconds
+from ..studies.grid import rows as grid_rows
 from ..studies.grid.theory import EXACT_LAWS, LOSS
 from ..verdicts.verdict import Comparison
 from . import scaled
@@ -88,9 +88,9 @@ THEORIES = (
         survives="it is a small part of the squared gradient norm at the workers",
     ),
     Mutation("exact law of the loss x 1.2", "theory", _times(additive, "suboptimality", 1.2), 1.2, (LOSS,)),
-    Mutation("runtime model x 2", "theory", _times(seconds, "predicted_seconds", 2)),
+    Mutation("runtime model x 2", "theory", _times(grid_rows, "predicted_seconds", 2)),
     Mutation(
-        *("runtime model x 1.1", "theory", _times(seconds, "predicted_seconds", 1.1)),
+        *("runtime model x 1.1", "theory", _times(grid_rows, "predicted_seconds", 1.1)),
         survives="seconds accuse only beyond a factor of 1.5 on a quiet machine, and never decide",
     ),
     Mutation(

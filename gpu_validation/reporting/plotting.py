@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import html
 import io
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ratedist.drawing import FAMILIES as FAMILIES
 from ratedist.drawing import PALETTE as PALETTE
@@ -63,6 +66,76 @@ def panels(count: int, columns: int = 3, height: float = 3.2) -> tuple[Any, list
     for unused in flat[count:]:
         unused.axis("off")
     return figure, flat[:count]
+
+
+def chart(
+    values: Sequence[Any],
+    draw: Callable[[Any, Any], object],
+    *,
+    height: float,
+    columns: int = 0,
+    title: Callable[[Any], str] = str,
+    x: str = "",
+    y: str = "",
+    logs: str = "",
+    plain: str = "",
+    legend: bool = True,
+    **settings: Any,
+) -> Any:
+    """Return a figure with one panel per value, which ``draw(ax, value)`` fills, and one legend below all.
+
+    ``logs`` and ``plain`` name the axes ("x", "y") on a logarithmic scale, and those with plain numbers.
+    ``settings`` are arguments of ``ax.set``.
+    """
+    figure, axes = panels(len(values), columns or max(1, len(values)), height)
+    for ax, value in zip(axes, values, strict=True):
+        draw(ax, value)
+        labels = {"xlabel": x} if x else {}
+        ax.set(title=title(value), **labels, **{f"{axis}scale": "log" for axis in logs}, **settings)
+        plain_ticks(*(getattr(ax, f"{axis}axis") for axis in plain))
+    for ax in axes[:: columns or max(1, len(values))] if y else ():
+        ax.set_ylabel(y)
+    if legend:
+        legend_below(figure, *axes)
+    return figure
+
+
+def style(i: int, *keys: str) -> dict[str, Any]:
+    """Return colour, line and marker number i; or those of them that ``keys`` names."""
+    every = {"color": PALETTE[i % len(PALETTE)], "linestyle": LINES[i % len(LINES)], "marker": MARKS[i % len(MARKS)]}
+    return {key: every[key] for key in keys or every}
+
+
+class Spread(NamedTuple):
+    """A number and its interval."""
+
+    value: float
+    interval: tuple[float, float]
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> Spread:
+        """Return the mean of numbers, with the least and largest of them."""
+        numbers = np.array([*values], float)
+        return cls(float(numbers.mean()), (float(numbers.min()), float(numbers.max())))
+
+
+def error_bars(ax: Any, x: Any, estimates: Sequence[Any], **settings: Any) -> None:
+    """Draw estimates, which have a ``value`` and an ``interval``, as marks with bars."""
+    low, high = np.array([estimate.interval for estimate in estimates], float).reshape(-1, 2).T
+    middle = np.array([estimate.value for estimate in estimates])
+    ax.errorbar(x, middle, [middle - low, high - middle], **settings)
+
+
+def ticks_at(ax: Any, values: Sequence[float]) -> None:
+    """Label the x axis at these numbers only."""
+    ax.set_xticks(values, [str(value) for value in values])
+    ax.set_xticks([], minor=True)
+
+
+def categories(ax: Any, names: Sequence[str], **settings: Any) -> None:
+    """Label places 0, 1, ... of the x axis with names, without grid lines."""
+    ax.set_xticks(range(len(names)), names, **settings)
+    ax.grid(visible=False, axis="x")
 
 
 def plain_ticks(*axes: Any) -> None:

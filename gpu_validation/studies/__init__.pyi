@@ -1,3 +1,3 @@
-from .grid.spec import Cells as Cells
+from .grid.records import Cells as Cells
 from .grid.study import Preset as Preset
 from .presets import all_presets as all_presets

@@ -10,7 +10,7 @@ from ..workloads import (
     Quadratic,
     SmallNetwork,
 )
-from .grid.spec import Cells
+from .grid.records import Cells
 from .grid.study import Preset
 
 DIFFERENT = HeterogeneousQuadratics(

@@ -3,7 +3,7 @@
 from operators import QSGD, Identity, ScaledSign
 
 from ..workloads import Quadratic
-from .grid.spec import Cells
+from .grid.records import Cells
 from .grid.study import Preset
 
 PRESET = Preset(

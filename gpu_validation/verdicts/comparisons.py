@@ -33,6 +33,7 @@ from .verdict import (
 
 Side = Literal["upper", "lower", "tight"]
 SHARE_MARGIN = 0.02
+NO_THEOREM = "no theorem covers it"
 NO_RANGE = "without a declared range no number of runs bounds the mean of differences; shown with Student's 95 %"
 
 
@@ -102,9 +103,11 @@ def ratio_row(
     return _row(above.mean / below.mean, interval, 1.0, "lower", lower_verdict(interval, (1.0, 1.0)), above.n, about)
 
 
-def exact_row(measured: float, bound: float, holds: bool, **about: Any) -> Comparison:
+def exact_row(
+    measured: float, bound: float, holds: bool, side: Side = "tight", *, n: int = 1, **about: Any
+) -> Comparison:
     """Compare a number without randomness with a bound."""
-    return _row(measured, (measured, measured), bound, "tight", exact_verdict(holds), 1, about)
+    return _row(measured, (measured, measured), bound, side, exact_verdict(holds), n, about)
 
 
 def unjudged_row(values: Sequence[float], reason: str, **about: Any) -> Comparison:
@@ -128,6 +131,22 @@ def median_row(name: str, found: Median, reason: str, **about: Any) -> Compariso
         decides=False,
         **about,
     )
+
+
+def goal_row(
+    found: Median, goal: float | None = None, side: Side = "upper", *, rest: str = "", **about: Any
+) -> Comparison:
+    """Return a number that no theorem covers, beside the goal that was set for it.
+
+    ``rest`` describes an interval that is not of order statistics.
+    """
+    words = ""
+    if goal is not None:
+        met = found.value <= goal if side == "upper" else found.value >= goal
+        words = f"goal: at {'most' if side == 'upper' else 'least'} {goal:g}, {'met' if met else 'missed'}; "
+    interval = f"; order statistics at level {found.level:.4g}" if found.level else rest
+    about |= {"reason": f"{words}{NO_THEOREM}{interval}", "decides": False}
+    return _row(found.value, found.interval, None, side, Verdict.OUT_OF_SCOPE, found.n, about)
 
 
 def out_of_scope(row: Comparison, reason: str) -> Comparison:

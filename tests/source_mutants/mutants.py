@@ -87,7 +87,7 @@ MUTANTS = tuple(
             "(x) * self.scale) ** self.shape",
         ),
         # gpu_validation
-        ("gpu_validation/studies/grid/losses.py", "max(abs(sample.low - law.mean),", "min(abs(sample.low - law.mean),"),
+        ("gpu_validation/studies/grid/rows.py", "max(abs(sample.low - law.mean),", "min(abs(sample.low - law.mean),"),
         ("gpu_validation/local_sgd/buffers.py", "quotient % 2 == 1", "quotient % 2 == 0"),
         ("gpu_validation/local_sgd/merge_rules.py", "theta + (model - before)", "theta - (model - before)"),
         ("gpu_validation/distributed/topologies/parameter_server.py", "sum((b + 7) // 8", "sum(b // 8"),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,15 +20,14 @@ from ...distributed.position import at
 from ...records.seeds import derived, require
 from ...records.storage import Record, plain, revive
 from ...reporting.console import outcome_table
+from ...reporting.plotting import LINES, PALETTE, canvas, style
 from ...verdicts.judge import UNREADABLE, rows_of, unmeasured
 from ...verdicts.verdict import Comparison
 from ..study import Figure, Study, without_damaged
-from .analysis import compare
 from .cell import probe, train
-from .figures import figures
 from .planned import Planned
-from .records import Probe, Training
-from .spec import SOURCES, Design
+from .records import SOURCES, Design, Probe, Training
+from .rows import compare
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -200,3 +200,62 @@ class Work:
             record = measurement(place)
             if record is not None:
                 emit(record)
+
+
+def figures(records: Sequence[Probe | Training]) -> list[Figure]:
+    """Return what the records allow: losses of training runs, and bits against distortion of the probes."""
+    probes = [r for r in records if isinstance(r, Probe) and r.compression.source == "gaussian"]
+    runs = [r for r in records if isinstance(r, Training)]
+    losses = (
+        "Measured: loss of the averaged model after every round (first seed) against wall-clock, local steps "
+        "padded to equal length, and against all codec bits sent. Colour is the operator, line style is tau."
+    )
+    distortion = (
+        "Measured: mean codec bits per coordinate against mean squared error per coordinate on isotropic "
+        "Gaussian input of unit variance. Theory: no contractive operator lies below the solid line and no "
+        "unbiased one below the dashed line."
+    )
+    drawn = [Figure(partial(_losses, runs), losses)] if runs else []
+    return [*drawn, Figure(partial(_rate_distortion, probes), distortion)] if probes else drawn
+
+
+def _losses(runs: Sequence[Training]) -> Any:
+    workloads = list(dict.fromkeys(r.workload for r in runs))
+    colours = dict(zip(dict.fromkeys(r.operator for r in runs), cycle(PALETTE), strict=False))
+    lines = dict(zip(sorted({r.tau for r in runs}), cycle(LINES), strict=False))
+    figure, axes = canvas(len(workloads), 2, height=3.4)
+    for (time, bits), workload in zip(axes, workloads, strict=True):
+        losses: list[float] = []
+        for run in (r for r in runs if r.workload == workload):
+            style: dict[str, Any] = {"color": colours[run.operator], "linestyle": lines[run.tau], "linewidth": 1.2}
+            time.plot(run.curve.seconds, run.curve.loss, **style)
+            bits.plot(run.curve.codec_bits, run.curve.loss, **style)
+            losses += run.curve.loss
+        scale = "log" if max(losses) > 5 * min(losses) > 0 else "linear"
+        time.set(xlabel="seconds", ylabel=f"{workload}: loss", yscale=scale)
+        bits.set(xlabel="codec bits, all workers", xscale="log", yscale=scale)
+    from matplotlib.lines import Line2D
+
+    # colours and line styles apart, so that the legend stays short
+    handles = [Line2D([], [], color=colour, label=name) for name, colour in colours.items()]
+    handles += [Line2D([], [], color="#444444", linestyle=line, label=f"tau = {tau}") for tau, line in lines.items()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
+    return figure
+
+
+def _rate_distortion(probes: Sequence[Probe]) -> Any:
+    from bounds.limits import gaussian_bits, gaussian_unbiased_bits
+
+    lossy = [p for p in probes if p.compression.error_per_coordinate.mean > 0]
+    figure, ((ax,),) = canvas(1, 1, height=5)
+    distortion = np.geomspace(1e-4, 0.999, 200)
+    ax.plot(distortion, gaussian_bits(d=1, alpha=distortion), "-", color="#444444", label="limit, contractive")
+    wide = np.geomspace(1e-4, 30, 200)
+    ax.plot(wide, gaussian_unbiased_bits(d=1, omega=wide), "--", color="#444444", label="limit, unbiased")
+    for i, p in enumerate(lossy):
+        c, point = p.compression, {**style(i, "color", "marker"), "linestyle": "none"}
+        ax.plot(c.error_per_coordinate.mean, c.bits.mean / c.d, label=f"{p.operator} ({c.declared.kind})", **point)
+    ax.set(xscale="log", yscale="log", ylim=(0.02, 40))
+    ax.set(xlabel="squared error per coordinate", ylabel="codec bits per coordinate")
+    ax.legend()
+    return figure

@@ -122,7 +122,7 @@ def test_ratios_are_paired_by_seed_and_the_report_changes_no_choice():
     (cell,) = cells(STUDY, [*(unit("tune", seed) for seed in STUDY.tuning), *reported])
     choice = choose(cell)
 
-    assert cell.reported[1]["races"][16]["method"] == "gamma"
+    assert reported[1]["races"][16]["method"] == "gamma"
     assert speedup(cell, choice, "tau = 20", 0).value == pytest.approx(0.6 * 3)  # the baseline's budget is .6 s
     assert speedup(cell, choice, "gamma", 1).interval[0] == 0.0
 

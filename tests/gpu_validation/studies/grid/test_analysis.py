@@ -9,9 +9,9 @@ from bounds.limits import gaussian_unbiased_bits
 from bounds.theorems import pasgd_compressed, pasgd_iterations
 from gpu_validation.records.compression import Compression, Declared
 from gpu_validation.records.sample import Sample
-from gpu_validation.studies.grid import seconds
-from gpu_validation.studies.grid.analysis import compare
+from gpu_validation.studies.grid import rows as grid_rows
 from gpu_validation.studies.grid.records import Curve, Probe, Timing, Traffic, Training
+from gpu_validation.studies.grid.rows import compare
 from gpu_validation.verdicts.verdict import Verdict
 
 BUDGET = 1e-4
@@ -162,7 +162,7 @@ def test_a_row_of_seconds_would_have_noticed_what_it_says_and_nothing_where_othe
 
 
 def far_from(interval, predicted):
-    return seconds._judged(interval, predicted, seconds.TOLERANCE, quiet=True)[0]
+    return grid_rows._judged(interval, predicted, grid_rows.TOLERANCE, quiet=True)[0]
 
 
 def test_the_identity_is_compared_with_theorem_1_and_with_the_exact_dynamics():

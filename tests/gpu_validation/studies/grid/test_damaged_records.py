@@ -9,8 +9,8 @@ from gpu_validation.mutations.bench import Bench
 from gpu_validation.records.compression import Compression, Declared
 from gpu_validation.records.sample import Sample
 from gpu_validation.records.storage import plain
-from gpu_validation.studies.grid.analysis import compare
 from gpu_validation.studies.grid.records import Probe
+from gpu_validation.studies.grid.rows import compare
 from gpu_validation.studies.quick import PRESET
 from gpu_validation.telemetry.account import Account
 from gpu_validation.telemetry.claims import judged

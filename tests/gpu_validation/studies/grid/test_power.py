@@ -11,9 +11,9 @@ from bounds.symbols import tau
 from gpu_validation.records.compression import Compression, Declared
 from gpu_validation.records.sample import Sample
 from gpu_validation.studies import tau_star
-from gpu_validation.studies.grid import seconds
-from gpu_validation.studies.grid.analysis import compare
+from gpu_validation.studies.grid import rows as grid_rows
 from gpu_validation.studies.grid.records import Curve, Timing, Traffic, Training
+from gpu_validation.studies.grid.rows import compare
 from gpu_validation.studies.tau_star import best_rows, exact_value_at_workers
 from gpu_validation.workloads import MultiplicativeQuadratic, Quadratic
 
@@ -166,8 +166,8 @@ def test_local_steps_taken_for_single_ones_are_violated(run):
 
 def test_a_runtime_model_that_doubles_is_violated_on_a_quiet_machine_and_decides_nothing(run, monkeypatch):
     assert {row.verdict for row in judged(run) if row.unit == "s"} == {"HOLDS"}
-    true = seconds.predicted_seconds
-    monkeypatch.setattr(seconds, "predicted_seconds", lambda *a: 2 * true(*a))
+    true = grid_rows.predicted_seconds
+    monkeypatch.setattr(grid_rows, "predicted_seconds", lambda *a: 2 * true(*a))
     rows = [row for row in judged(run) if row.unit == "s"]
     assert {(row.verdict, row.decides) for row in rows} == {("VIOLATED", False)}
     loud = [replace(r, timing=replace(r.timing, step_s=(0.002,) * 50 + (0.01,) * 14)) for r in run]
