@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import cycle
+from functools import partial
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -29,12 +29,22 @@ from ..measurement.spec import TrainingRun
 from ..measurement.training import run_training
 from ..network import Shape
 from ..records.storage import Record
-from ..reporting.plotting import LINES, MARKS, PALETTE, canvas, legend_below, plain_ticks
+from ..reporting.plotting import (
+    PALETTE,
+    canvas,
+    categories,
+    chart,
+    error_bars,
+    legend_below,
+    plain_ticks,
+    style,
+    ticks_at,
+)
 from ..verdicts.comparisons import NO_RANGE, mean_row, median_row, unjudged_row
 from ..verdicts.intervals import Median, median_of
-from ..verdicts.iteration_time import TOLERANCE
+from ..verdicts.iteration_time import seconds_row
 from ..verdicts.time_to_target import smoothed, time_to_loss
-from ..verdicts.verdict import Comparison, Verdict
+from ..verdicts.verdict import Comparison
 from ..workloads import LeNet, LogisticRegression, SmallNetwork, Workload
 from .study import Figure, Study
 
@@ -202,9 +212,8 @@ class Group:
     @property
     def best_fixed(self) -> str:
         """The fixed tau of the largest median."""
-        return max(
-            (name for name in self.times_to_target if name.startswith("tau")), key=lambda name: self.speedup(name).value
-        )
+        fixed = [name for name in self.times_to_target if name.startswith("tau")]
+        return max(fixed, key=lambda name: self.speedup(name).value)
 
 
 def times_to_target(unit: Record, budget_s: float, window: float) -> list[TimeToTarget]:
@@ -225,9 +234,8 @@ def _ratio(synchronous_s: float, seconds: float) -> float:
 
 
 def _accuracy(race: Record, at: float) -> float | None:
-    return next(
-        (a for t, a in zip(race["seconds"], race["accuracies"], strict=True) if t >= at), race["accuracies"][-1]
-    )
+    accuracies: list[float | None] = race["accuracies"]
+    return next((a for t, a in zip(race["seconds"], accuracies, strict=True) if t >= at), accuracies[-1])
 
 
 def groups(
@@ -292,7 +300,9 @@ def end_rows(group: Group) -> Iterable[Comparison]:
 
 def _seconds_rows(group: Group, step: Law) -> Iterable[Comparison]:
     for name, races in group.races.items():
-        yield _seconds_row(races, step, group.m, {"operator": name, "workload": group.title})
+        bounds = [predicted_seconds(race, step, group.m) for race in races]
+        machine = f"{races[0]['scheduling']}; {races[0]['method']}"
+        yield seconds_row(races, bounds, machine, operator=name, workload=group.title)
     fenced = [fmean(r["fenced_s"]) / step.mean_s for r in next(iter(group.races.values()))]
     reason = "set beforehand by the network's shape, to about 4 at m = 4"
     yield unjudged_row(fenced, reason, operator="", workload=group.title, quantity="D/Y")
@@ -305,27 +315,6 @@ def predicted_seconds(race: Record, step: Law, m: int) -> float:
     delay_s = fmean(race["fenced_s"])
     total = sum(n * (tau * step.expected_max(m=m, tau=tau) + delay_s) for tau, n in race["rounds"])
     return total / race["steps_done"]
-
-
-def _seconds_row(races: Sequence[Record], step: Law, m: int, about: dict[str, Any]) -> Comparison:
-    measured = [race["took_s"] / race["steps_done"] for race in races]
-    bound = median(predicted_seconds(race, step, m) for race in races)
-    away = median(measured) / bound - 1
-    close = abs(away) <= TOLERANCE
-    return Comparison(
-        quantity="seconds per iteration, median over the seeds",
-        measured=median(measured),
-        interval=(min(measured), max(measured)),
-        bound=bound,
-        side="tight",
-        verdict=Verdict.HOLDS if close else Verdict.INCONCLUSIVE,
-        reason="" if close else f"{away:+.1%} from the model; the noise of a shared machine has no bound",
-        theorem=f"E max of mean Y + D / tau; {races[0]['scheduling']}; {races[0]['method']}",
-        n=len(races),
-        decides=False,
-        unit="s",
-        **about,
-    )
 
 
 # -- what is proved ----------------------------------------------------------------------------------------------
@@ -421,10 +410,10 @@ def figures(found: Sequence[Group], setting: Setting) -> list[Figure]:
             "largest. Cross: median time at which the synchronous run's last loss is reached. Below: held-out "
             f"accuracy, median. {setting.where}"
         )
-        drawn.append(Figure(_bound(_draw_curves, setting, [g for g in trained if g.rate == rate], styles), caption))
+        drawn.append(Figure(partial(_draw_curves, setting, [g for g in trained if g.rate == rate], styles), caption))
     if trained:
         caption = f"Measured: tau of AdaComm's rules over time, {setting.runs}, one line each. {setting.where}"
-        drawn.append(Figure(_bound(_draw_taus, setting, trained, styles), caption))
+        drawn.append(Figure(partial(_draw_taus, setting, trained, styles), caption))
         caption = (
             "Measured: how many times faster than the synchronous run each schedule reached that run's last loss; "
             f"median of {setting.runs}, bars: exact order-statistic intervals. Shaded: the best fixed tau's interval. "
@@ -432,27 +421,20 @@ def figures(found: Sequence[Group], setting: Setting) -> list[Figure]:
         )
         best = [group.speedup(group.best_fixed).value for group in trained]
         finding = f"At one rate the best fixed tau is {min(best):.1f} to {max(best):.1f} times faster than tau = 1"
-        drawn.append(Figure(_bound(_draw_ratios, trained, styles), caption, finding=finding))
+        drawn.append(Figure(partial(_draw_ratios, trained, styles), caption, finding=finding))
     if crowd:
         caption = (
             "Measured: the same against the number of workers, small network, constant learning rate, longer steps, "
             f"{setting.runs}. {setting.where}"
         )
-        drawn.append(Figure(_bound(_draw_crowds, crowd, styles), caption))
+        drawn.append(Figure(partial(_draw_crowds, crowd, styles), caption))
     return drawn
-
-
-def _bound(draw: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
-    return lambda: draw(*arguments)
 
 
 def _styles(found: Sequence[Group]) -> Styles:
     """Return colour and line by schedule, the same in all figures of a report."""
     names = dict.fromkeys(name for group in found for name in group.races)
-    return {
-        name: {"color": colour, "linestyle": line}
-        for name, colour, line in zip(names, cycle(PALETTE), cycle(LINES), strict=False)
-    }
+    return {name: style(i, "color", "linestyle") for i, name in enumerate(names)}
 
 
 def _draw_curves(setting: Setting, found: Sequence[Group], styles: Styles) -> Any:
@@ -461,18 +443,18 @@ def _draw_curves(setting: Setting, found: Sequence[Group], styles: Styles) -> An
         budget_s = setting.budget_s(group.course)
         grid = np.linspace(0, budget_s, GRID)
         for name, races in group.races.items():
-            style = styles[name]
+            how = styles[name]
             window_s = setting.window * budget_s
             curves = np.array([smoothed(r["seconds"], r["losses"], grid, window_s=window_s) for r in races])
             middle = np.median(curves, axis=0)
-            above.plot(grid, middle, **style, linewidth=1.3, label=name)
-            above.fill_between(grid, curves.min(axis=0), curves.max(axis=0), color=style["color"], alpha=0.12)
+            above.plot(grid, middle, **how, linewidth=1.3, label=name)
+            above.fill_between(grid, curves.min(axis=0), curves.max(axis=0), color=how["color"], alpha=0.12)
             time = float(np.median([hit.seconds for hit in group.times_to_target[name]]))
             if time <= budget_s:
-                above.plot(time, np.interp(time, grid, middle), "x", color=style["color"], markersize=7)
+                above.plot(time, np.interp(time, grid, middle), "x", color=how["color"], markersize=7)
             held = [_steps(r["seconds"], r["accuracies"], grid) for r in races if r["accuracies"][0] is not None]
             if held:
-                below.plot(grid, np.median(held, axis=0), **style, linewidth=1.3)
+                below.plot(grid, np.median(held, axis=0), **how, linewidth=1.3)
         above.set(title=group.title, yscale="log", ylabel="training loss")
         plain_ticks(above.yaxis)
         below.set(xlabel=setting.clock, ylabel="held-out accuracy")
@@ -486,59 +468,45 @@ def _steps(seconds: Sequence[float], values: Sequence[float], at: np.ndarray) ->
 
 
 def _draw_taus(setting: Setting, found: Sequence[Group], styles: Styles) -> Any:
-    figure, axes = canvas(1, len(found), height=3.0)
-    for ax, group in zip(axes[0], found, strict=True):
+    def draw(ax: Any, group: Group) -> None:
         for name in (name for name in group.races if not name.startswith("tau")):
             for i, race in enumerate(group.races[name]):
                 label = "" if i else name
                 ax.step(race["seconds"], race["taus"], where="pre", **styles[name], linewidth=1, label=label)
-        ax.set(title=group.title.replace(", ", "\n", 1), xlabel=setting.clock, yscale="log")
         ax.title.set_fontsize(9)
-        plain_ticks(ax.yaxis)
-    axes[0, 0].set_ylabel("tau")
-    legend_below(figure, *axes.flat)
-    return figure
+
+    return chart(found, draw, height=3.0, title=_title, x=setting.clock, y="tau", logs="y", plain="y")
+
+
+def _title(group: Group) -> str:
+    return group.title.replace(", ", "\n", 1)
 
 
 def _draw_ratios(found: Sequence[Group], styles: Styles) -> Any:
-    figure, axes = canvas(1, len(found), height=3.2)
-    for ax, group in zip(axes[0], found, strict=True):
-        names = list(group.times_to_target)[1:]
-        best = group.speedup(group.best_fixed).interval
-        ax.axhspan(*best, color=PALETTE[-1], alpha=0.2)
+    def draw(ax: Any, group: Group) -> None:
+        ratios = {name: group.speedup(name) for name in list(group.times_to_target)[1:]}
+        ax.axhspan(*group.speedup(group.best_fixed).interval, color=PALETTE[-1], alpha=0.2)
         ax.axhline(GOAL, color=PALETTE[6], linestyle="--", linewidth=1)
-        ratios = [group.speedup(name) for name in names]
-        for i, (name, ratio) in enumerate(zip(names, ratios, strict=True)):
-            bars = [[ratio.value - ratio.interval[0]], [ratio.interval[1] - ratio.value]]
-            ax.errorbar(i, ratio.value, yerr=bars, fmt=MARKS[i % len(MARKS)], color=styles[name]["color"], capsize=4)
-        ax.set_xticks(range(len(names)), names, rotation=45, ha="right")
-        ax.set(
-            title=group.title.replace(", ", "\n", 1),
-            ylim=(0, 1.1 * max(GOAL, *(ratio.interval[1] for ratio in ratios))),
-        )
+        for i, (name, ratio) in enumerate(ratios.items()):
+            error_bars(ax, [i], [ratio], fmt=style(i)["marker"], color=styles[name]["color"], capsize=4)
+        categories(ax, list(ratios), rotation=45, ha="right")
+        ax.set_ylim(0, 1.1 * max(GOAL, *(ratio.interval[1] for ratio in ratios.values())))
         ax.title.set_fontsize(9)
-        ax.grid(visible=False, axis="x")
-    axes[0, 0].set_ylabel("times faster")
-    return figure
+
+    return chart(found, draw, height=3.2, title=_title, y="times faster", legend=False)
 
 
 def _draw_crowds(found: Sequence[Group], styles: Styles) -> Any:
-    figure, axes = canvas(1, 1, height=3.6)
-    ax = axes[0, 0]
+    figure, ((ax,),) = canvas(1, 1, height=3.6)
     ordered = sorted(found, key=lambda g: g.m)
     names = [n for n in ordered[0].times_to_target if all(n in g.times_to_target for g in ordered)]
     for i, name in enumerate(names[1:]):
-        ratios = [g.speedup(name) for g in ordered]
-        middle = np.array([r.value for r in ratios])
-        low, high = np.array([r.interval for r in ratios]).T
         place = np.array([g.m for g in ordered]) * 1.02 ** (i - len(names) / 2)  # bars beside each other
-        ax.errorbar(
-            place, middle, yerr=[middle - low, high - middle], **styles[name], marker=MARKS[i], capsize=3, label=name
-        )
+        how = {**styles[name], "marker": style(i)["marker"], "capsize": 3, "label": name}
+        error_bars(ax, place, [g.speedup(name) for g in ordered], **how)
     ax.axhline(GOAL, color=PALETTE[6], linestyle="--", linewidth=1)
     ax.set(xlabel="workers m", ylabel="times faster", xscale="log", ylim=(0, None))
-    ax.set_xticks([g.m for g in ordered], [str(g.m) for g in ordered], minor=False)
-    ax.set_xticks([], minor=True)
+    ticks_at(ax, [g.m for g in ordered])
     ax.legend()
     return figure
 

@@ -27,8 +27,7 @@ from ..measurement.training import run_training
 from ..network import Network, Shape
 from ..records.sample import Sample
 from ..records.storage import Record
-from ..reporting.plotting import LINES, PALETTE, canvas, plain_ticks
-from ..reporting.plotting import colour as family_colour
+from ..reporting.plotting import LINES, PALETTE, canvas, colour, plain_ticks, ticks_at
 from ..verdicts.comparisons import exact_row, unjudged_row
 from ..verdicts.intervals import student_interval
 from ..verdicts.verdict import Comparison, tight_verdict, upper_verdict
@@ -109,9 +108,8 @@ def expected_error(operator: Operator | Feedback, exchange: str, x: Sequence[tor
         if exchange == "gather":
             total += float(gather_error(mean_square=square, m=m, omega=claim.omega))
         else:
-            total += float(
-                two_shot_error(mean_square=square, square_of_mean=of_mean, m=m, omega1=claim.omega, omega2=claim.omega)
-            )
+            omegas = {"omega1": claim.omega, "omega2": claim.omega}
+            total += float(two_shot_error(mean_square=square, square_of_mean=of_mean, m=m, **omegas))
     return total
 
 
@@ -169,29 +167,15 @@ def _against_law(
     interval = student_interval(sample, level)
     verdict = tight_verdict(interval, 1.0, MARGIN) if tight else upper_verdict(interval, 1.0)
     theorem = "two_shot_exact_error" if tight and exchange == "two_shot" else f"{exchange}_error"
-    reason = "Student's interval of sums over all coordinates"
-    return Comparison(
-        measured=sample.mean,
-        interval=interval,
-        bound=1.0,
-        side="tight" if tight else "upper",
-        verdict=verdict,
-        n=sample.n,
-        theorem=theorem,
-        reason=reason,
-        **about,
-    )
+    about |= {"theorem": theorem, "reason": "Student's interval of sums over all coordinates", "n": sample.n}
+    side = "tight" if tight else "upper"
+    return Comparison(measured=sample.mean, interval=interval, bound=1.0, side=side, verdict=verdict, **about)
 
 
 def _training_rows(trained: Sequence[tuple[Any, Record]]) -> Iterator[Comparison]:
     """Return every method's worst seed against the exact run of that seed."""
-    exact = {unit.seed: record["loss"] for unit, record in trained if unit.method == EXACT}
-    methods = dict.fromkeys(unit.method for unit, _ in trained if unit.method != EXACT)
-    for method in methods:
-        runs = [(unit.seed, record) for unit, record in trained if unit.method == method and unit.seed in exact]
-        if not runs:
-            continue
-        away = [record["loss"] / exact[seed] - 1 for seed, record in runs]
+    for method, runs in _over_exact(trained).items():
+        away = [ratio - 1 for ratio, _ in runs]
         about: dict[str, Any] = {"operator": method, "workload": f"digits, real, seeds {len(runs)}"}
         quantity = "final loss over that of exact gradients, less 1"
         if method == FORGETFUL:
@@ -205,6 +189,16 @@ def _training_rows(trained: Sequence[tuple[Any, Record]]) -> Iterator[Comparison
             yield exact_row(share, SHARE, share <= SHARE, quantity="bytes over those of float32", **about)
         else:
             yield unjudged_row(away, "no theorem with known constants covers the network", quantity=quantity, **about)
+
+
+def _over_exact(trained: Sequence[tuple[Any, Record]]) -> dict[str, list[tuple[float, Record]]]:
+    """Return (final loss over that of exact gradients, record) of every seed, by method."""
+    exact = {unit.seed: record["loss"] for unit, record in trained if unit.method == EXACT}
+    runs: dict[str, list[tuple[float, Record]]] = {}
+    for unit, record in trained:
+        if unit.method != EXACT and unit.seed in exact:
+            runs.setdefault(unit.method, []).append((record["loss"] / exact[unit.seed], record))
+    return runs
 
 
 # -- drawings --------------------------------------------------------------------------------------------------------
@@ -229,40 +223,33 @@ def wire_bits(record: Record, m: int, d: int) -> float:
 
 def _draw(exchanged: Sequence[tuple[int, Record]], d: int) -> Any:
     figure, axes = canvas(2, 3, height=3.2)
-    colours = {codec: family_colour(codec) for codec in (*CODECS, DENSE)}
-    dense = {exchange for _, r in exchanged if r["codec"] == DENSE for exchange in (r["exchange"],)}
     for row, (exchange, words) in zip(axes, (("gather", "gathered"), ("two_shot", "two shots")), strict=True):
         error, wire, seconds = row
-        for codec, colour in colours.items():
-            ways = dense if codec == DENSE else {exchange}
+        for codec in (*CODECS, DENSE):
+            ways = ("gather",) if codec == DENSE else (exchange,)  # the exact sum is shown in both rows
             chosen = [(m, r) for m, r in exchanged if r["codec"] == codec and r["exchange"] in ways]
             chosen.sort(key=lambda pair: pair[0])
-            style: dict[str, Any] = {"color": colour, "marker": "o", "markersize": 3, "label": codec}
+            timed = [(m, r) for m, r in chosen if "seconds" in r]
+            style: dict[str, Any] = {"color": colour(codec), "marker": "o", "markersize": 3, "label": codec}
             if codec != DENSE:
                 error.plot([m for m, _ in chosen], [np.mean(r["nmse"]) for _, r in chosen], **style)
             wire.plot([m for m, _ in chosen], [wire_bits(r, m, d) for m, r in chosen], **style)
-            timed = [(m, r) for m, r in chosen if "seconds" in r]
             seconds.plot([m for m, _ in timed], [np.median(r["seconds"]) for _, r in timed], **style)
         for ax, label in ((error, "error over energy"), (wire, "bits sent a coordinate"), (seconds, "seconds")):
             ax.set(title=words, xlabel="workers", ylabel=label, xscale="log", yscale="log")
-            crowd = sorted({m for m, r in exchanged if ax is not seconds or "seconds" in r})
-            ax.set_xticks(crowd, [str(m) for m in crowd], minor=False)
-            ax.set_xticks([], minor=True)
+            ticks_at(ax, sorted({m for m, r in exchanged if ax is not seconds or "seconds" in r}))
         plain_ticks(wire.yaxis)
-    figure.legend(*axes[0, 1].get_legend_handles_labels(), loc="outside lower center", ncols=len(colours))
+    figure.legend(*axes[0, 1].get_legend_handles_labels(), loc="outside lower center", ncols=len(CODECS) + 1)
     return figure
 
 
 def _draw_losses(trained: Sequence[tuple[Any, Record]]) -> Any:
-    figure, axes = canvas(1, 1, height=3.6)
-    ax = axes[0, 0]
-    exact = {unit.seed: record["loss"] for unit, record in trained if unit.method == EXACT}
-    methods = list(dict.fromkeys(unit.method for unit, _ in trained if unit.method != EXACT))
-    for i, method in enumerate(methods):
-        ratios = [r["loss"] / exact[u.seed] for u, r in trained if u.method == method and u.seed in exact]
-        ax.plot([i] * len(ratios), ratios, "o", color=PALETTE[i % len(PALETTE)], markersize=4)
+    figure, ((ax,),) = canvas(1, 1, height=3.6)
+    of_method = _over_exact(trained)
+    for i, runs in enumerate(of_method.values()):
+        ax.plot([i] * len(runs), [ratio for ratio, _ in runs], "o", color=PALETTE[i % len(PALETTE)], markersize=4)
     ax.axhline(1.0, linestyle=LINES[1], color="grey", linewidth=1)
-    ax.set_xticks(range(len(methods)), methods, rotation=30, ha="right")
+    ax.set_xticks(range(len(of_method)), list(of_method), rotation=30, ha="right")
     ax.set(ylabel="final loss over the exact one")
     return figure
 

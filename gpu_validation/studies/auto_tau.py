@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import cycle
 from statistics import fmean, median
 from typing import Any, Literal
 
@@ -31,11 +30,11 @@ from ..measurement.spec import TrainingRun
 from ..measurement.training import run_training
 from ..network import Shape
 from ..records.storage import Record
-from ..reporting.plotting import LINES, MARKS, PALETTE, canvas, legend_below, plain_ticks
-from ..verdicts.comparisons import unjudged_row
-from ..verdicts.intervals import Median, median_of
+from ..reporting.plotting import LINES, PALETTE, categories, chart, style
+from ..verdicts.comparisons import goal_row, unjudged_row
+from ..verdicts.intervals import Median, median_of, number_of, tail_of
 from ..verdicts.time_to_target import smoothed, time_to_loss
-from ..verdicts.verdict import Comparison, Verdict
+from ..verdicts.verdict import Comparison
 from ..workloads import Kink, LeNet, LogisticRegression, Quadratic, SmallNetwork, Workload
 from ..workloads.data import Dirichlet
 from .study import Figure, Study
@@ -179,7 +178,6 @@ REGRET_GOAL, TAIL_GOAL = 1.25, 2.0
 DEFAULT_GOAL, SYNCHRONOUS_GOAL = 0.9, 0.6
 PROBE_GOAL = 0.025
 SLOW_NETWORK = 4.0  # D/Y from which the ratio to synchronous training has a goal
-NO_THEOREM = "no theorem covers it"
 
 
 @dataclass(frozen=True)
@@ -281,30 +279,14 @@ def _adacomm(design: Design, times: dict[str, list[float]], budget_s: float) -> 
     return {DEFAULT: times[f"AdaComm, tau_0 = {design.default_tau_0}"], TUNED: free, CHARGED: charged}
 
 
-# -- rows ----------------------------------------------------------------------------------------------------
-def rows(study: AutoTau, records: Sequence[Record]) -> list[Comparison]:
-    """Return each half's regrets, the rule against AdaComm and against tau = 1, losses; then costs and
-    diagnostics.
-    """
-    all_cells, everything = cells(study, records), study.runs(records)
-    rows: list[Comparison] = []
-    for half in dict.fromkeys(cell.half for cell in all_cells):
-        half_cells = [cell for cell in all_cells if cell.half == half]
-        rows += [*_regret_rows(half, half_cells), *_ratio_rows(study, half, half_cells)]
-    return [*rows, *_loss_rows(study, everything), *_cost_rows(everything), *_diagnostic_rows(everything)]
-
-
 def _regret_rows(half: str, mine: Sequence[Cell]) -> Iterable[Comparison]:
     for method in SHOWN_METHODS:
         regrets = [cell.regret(method) for cell in mine]
         goal = REGRET_GOAL if method == "auto" else None
-        yield _row(
-            method, half, "regret: time to the target over the best fixed tau's, median", median_of(regrets), goal
-        )
-        tail = float(np.quantile(regrets, 0.9, method="inverted_cdf"))
+        quantity = "regret: time to the target over the best fixed tau's, median"
+        yield _row(method, half, quantity, median_of(regrets), goal)
         goal = TAIL_GOAL if method == "auto" else None
-        quantity = "regret, 90th percentile"
-        yield _row(method, half, quantity, Median(tail, (tail, max(regrets)), 0.0, len(regrets)), goal)
+        yield _row(method, half, "regret, 90th percentile", tail_of(regrets, 0.9), goal)
 
 
 def _ratio_rows(design: Design, half: str, mine: Sequence[Cell]) -> Iterable[Comparison]:
@@ -319,23 +301,8 @@ def _ratio_rows(design: Design, half: str, mine: Sequence[Cell]) -> Iterable[Com
 
 
 def _row(method: str, half: str, quantity: str, found: Median, goal: float | None) -> Comparison:
-    beside = ""
-    if goal is not None:
-        beside = f"goal: at most {goal:g}, {'met' if found.value <= goal else 'missed'}; "
-    interval = f"; order statistics at level {found.level:.4g}" if found.level else "; interval up to the largest"
-    return Comparison(
-        operator=method,
-        workload=f"{half} half",
-        quantity=quantity,
-        measured=found.value,
-        interval=found.interval,
-        bound=None,
-        side="upper",
-        verdict=Verdict.OUT_OF_SCOPE,
-        reason=f"{beside}{NO_THEOREM}{interval}",
-        n=found.n,
-        decides=False,
-    )
+    rest, where = "; interval up to the largest", f"{half} half"
+    return goal_row(found, goal, rest=rest, operator=method, workload=where, quantity=quantity)
 
 
 def _loss_rows(design: Design, everything: Sequence[Run]) -> Iterable[Comparison]:
@@ -344,14 +311,12 @@ def _loss_rows(design: Design, everything: Sequence[Run]) -> Iterable[Comparison
         excess = []
         for run in everything:
             budget_s = design.budget_s(PROBLEMS[run.problem], design.courses[run.course])
+            end_s, window_s = share * budget_s, design.window * budget_s
             losses = {
-                name: float(
-                    smoothed(race["seconds"], race["losses"], share * budget_s, window_s=design.window * budget_s)
-                )
+                name: float(smoothed(race["seconds"], race["losses"], end_s, window_s=window_s))
                 for name, race in run.races.items()
             }
-            fixed = [loss for name, loss in losses.items() if name.startswith("tau = ")]
-            excess.append(losses["auto"] / min(fixed))
+            excess.append(losses["auto"] / min(loss for name, loss in losses.items() if name.startswith("tau = ")))
         if excess:
             quantity = f"loss at {share:g} of the budget over the least of the fixed taus, median over runs"
             yield _row("auto", "whole", quantity, median_of(excess), None)
@@ -359,44 +324,46 @@ def _loss_rows(design: Design, everything: Sequence[Run]) -> Iterable[Comparison
 
 def _cost_rows(everything: Sequence[Run]) -> Iterable[Comparison]:
     """Return rows of the share of the time that probes took; each was padded to a step."""
-    shares = [
-        run.races["auto"]["probes"] * run.races["auto"]["mean_step_s"] / run.races["auto"]["took_s"]
-        for run in everything
-    ]
+    autos = [run.races["auto"] for run in everything]
+    shares = [race["probes"] * race["mean_step_s"] / race["took_s"] for race in autos]
     if shares:
-        share = median_of(shares)
-        yield _row("auto", "whole", "share of the time spent on probes, median over runs", share, PROBE_GOAL)
-        largest = Median(max(shares), (max(shares), max(shares)), 0.0, len(shares))
-        yield _row("auto", "whole", "share of the time spent on probes, largest", largest, PROBE_GOAL)
+        words, largest = "share of the time spent on probes", number_of(max(shares), len(shares))
+        yield _row("auto", "whole", f"{words}, median over runs", median_of(shares), PROBE_GOAL)
+        yield _row("auto", "whole", f"{words}, largest", largest, PROBE_GOAL)
 
 
 def _diagnostic_rows(everything: Sequence[Run]) -> Iterable[Comparison]:
     """Return the loss jump and the decline at the end, by problem."""
     for problem in dict.fromkeys(run.problem for run in everything):
-        rules = [run.races["auto"]["rule"] for run in everything if run.problem == problem]
-        jumps = [rule["loss_jump"] for rule in rules if rule["loss_jump"] is not None]
-        about = {"operator": "auto", "workload": problem}
-        if len(jumps) > 1:
-            reason = "a diagnostic: above 0 the workers move towards different models"
-            yield unjudged_row(jumps, reason, quantity="loss jump at the last averaging probed", **about)
-        declines = [max(0.0, rule["lost"] / rule["fresh"]) for rule in rules if rule["fresh"] > 0]
-        if len(declines) > 1:
-            reason = "a measured share of the gradient, lost in one local step"
-            yield unjudged_row(declines, reason, quantity="decline a at the end", **about)
-        ratios = [median(rule["delays_s"]) / median(rule["steps_s"]) for rule in rules if rule["delays_s"]]
-        fenced = [
-            _fenced_ratio(run) for run in everything if run.problem == problem and run.races["auto"]["rule"]["delays_s"]
+        races = [run.races["auto"] for run in everything if run.problem == problem]
+        rules = [race["rule"] for race in races]
+        waits = [race for race in races if race["rule"]["delays_s"]]
+        over = [
+            median(race["rule"]["delays_s"]) / median(race["rule"]["steps_s"]) / _fenced_ratio(race) for race in waits
         ]
-        if len(ratios) > 1:
-            relative = [ratio / other for ratio, other in zip(ratios, fenced, strict=True)]
-            reason = "the averagings timed by themselves wait for nobody either"
-            yield unjudged_row(
-                relative, reason, quantity="D/Y as the rule measured it, over D timed by itself/Y", **about
-            )
+        diagnostics: tuple[tuple[str, str, list[float]], ...] = (
+            (
+                "loss jump at the last averaging probed",
+                "a diagnostic: above 0 the workers move towards different models",
+                [rule["loss_jump"] for rule in rules if rule["loss_jump"] is not None],
+            ),
+            (
+                "decline a at the end",
+                "a measured share of the gradient, lost in one local step",
+                [max(0.0, rule["lost"] / rule["fresh"]) for rule in rules if rule["fresh"] > 0],
+            ),
+            (
+                "D/Y as the rule measured it, over D timed by itself/Y",
+                "the averagings timed by themselves wait for nobody either",
+                over,
+            ),
+        )
+        for quantity, reason, values in diagnostics:
+            if len(values) > 1:
+                yield unjudged_row(values, reason, quantity=quantity, operator="auto", workload=problem)
 
 
-def _fenced_ratio(run: Run) -> float:
-    race = run.races["auto"]
+def _fenced_ratio(race: Record) -> float:
     return fmean(race["fenced_s"]) / race["mean_step_s"]
 
 
@@ -405,54 +372,25 @@ def _fenced_ratio(run: Run) -> float:
 LARGEST_SHOWN = 20.0  # of the regrets; larger and infinite ones are drawn there
 
 
-def figures(study: AutoTau, records: Sequence[Record]) -> list[Figure]:
-    """Return the figures for which there are records."""
-    all_cells, everything = cells(study, records), study.runs(records)
-    if not all_cells:
-        return []
-    how = everything[0].races["auto"]
-    wires = how["method"].rsplit("; ", 1)[0]  # the last part is the first network's delay
-    delays = ", ".join(f"{1e3 * course.delay_s:g}" for course in study.courses)
-    seeds = f"median of seeds {', '.join(map(str, study.seeds))}"
-    regrets = (
-        f"Measured: time to the target over that of the best fixed tau in hindsight, {seeds}; one mark a problem, "
-        f"ratio D/Y and target, bar: their median. Regrets above {LARGEST_SHOWN:g}, or of runs that did not arrive, "
-        f"are drawn at the upper edge. Dashed: the goal for the rule's median. {how['scheduling']}; {wires}; "
-        f"one-way delays of the three networks: {delays} ms, longer in proportion where steps are."
-    )
-    taus = "Measured: tau of the rule over time, one line a problem, the first seed. Dotted: the fixed taus."
-    middle = median(cell.regret(AUTO) for cell in all_cells)
-    finding = f"The rule takes {middle:.2f} times the time of the best fixed tau in the median"
-    return [
-        Figure(lambda: _draw_regrets(all_cells), regrets, finding=finding),
-        Figure(lambda: _draw_taus(study, everything), taus),
-    ]
-
-
 def _draw_regrets(found: Sequence[Cell]) -> Any:
-    halves = list(dict.fromkeys(cell.half for cell in found))
-    figure, axes = canvas(1, len(halves), height=3.6)
     problems = list(dict.fromkeys(cell.problem for cell in found))
-    for ax, half in zip(axes[0], halves, strict=True):
+
+    def draw(ax: Any, half: str) -> None:
         half_cells = [cell for cell in found if cell.half == half]
         for x, method in enumerate(SHOWN_METHODS):
             values = np.minimum([cell.regret(method) for cell in half_cells], LARGEST_SHOWN)
             shifts = np.linspace(-0.25, 0.25, len(half_cells))
             for cell, value, shift in zip(half_cells, values, shifts, strict=True):
-                i = problems.index(cell.problem)
-                label = (
-                    cell.problem if x == 0 and cell is next(c for c in half_cells if c.problem == cell.problem) else ""
-                )
-                mark, colour = MARKS[i % len(MARKS)], PALETTE[i % len(PALETTE)]
-                ax.plot(x + shift, value, mark, color=colour, markersize=4, label=label)
+                first = x == 0 and cell is next(c for c in half_cells if c.problem == cell.problem)
+                how = {**style(problems.index(cell.problem), "color", "marker"), "linestyle": "none", "markersize": 4}
+                ax.plot(x + shift, value, **how, label=cell.problem if first else "")
             ax.plot([x - 0.35, x + 0.35], [np.median(values)] * 2, color="black", linewidth=1.5)
         ax.axhline(REGRET_GOAL, color="black", linestyle="--", linewidth=0.8)
-        ax.set(title=f"{half} half", yscale="log", ylabel="regret")
-        ax.set_xticks(range(len(SHOWN_METHODS)), [name.replace(", ", ",\n") for name in SHOWN_METHODS], rotation=60)
-        plain_ticks(ax.yaxis)
-        ax.grid(visible=False, axis="x")
-    legend_below(figure, *axes.flat)
-    return figure
+        categories(ax, [name.replace(", ", ",\n") for name in SHOWN_METHODS], rotation=60)
+
+    halves = list(dict.fromkeys(cell.half for cell in found))
+    settings: dict[str, Any] = {"title": "{} half".format, "logs": "y", "plain": "y", "ylabel": "regret"}
+    return chart(halves, draw, height=3.6, **settings)
 
 
 def _draw_taus(design: Design, everything: Sequence[Run]) -> Any:
@@ -460,24 +398,22 @@ def _draw_taus(design: Design, everything: Sequence[Run]) -> Any:
     courses = sorted({run.course for run in everything})
     problems = list(dict.fromkeys(run.problem for run in everything))
     halves = [half for half in (problems[: len(problems) // 2], problems[len(problems) // 2 :]) if half]
-    figure, axes = canvas(len(halves), len(courses), height=2.8)
-    for row, half in zip(axes, halves, strict=True):
-        styles = dict(zip(half, zip(PALETTE, cycle(LINES), strict=False), strict=False))
-        for ax, course in zip(row, courses, strict=True):
-            for problem, (colour, line) in styles.items():
-                first = next((r for r in everything if (r.course, r.problem) == (course, problem)), None)
-                if first is not None:
-                    race = first.races["auto"]
-                    ax.step(
-                        race["seconds"], race["taus"], line, where="pre", color=colour, linewidth=1.2, label=problem
-                    )
-            for tau in design.courses[course].taus:
-                ax.axhline(tau, color="grey", linestyle=":", linewidth=0.6)
-            ax.set(title=f"D/Y about {design.courses[course].ratio:g}", xlabel="seconds", yscale="log")
-            plain_ticks(ax.yaxis)
-        row[0].set(ylabel="tau")
-        row[-1].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
-    return figure
+
+    def draw(ax: Any, panel: tuple[list[str], int]) -> None:
+        half, course = panel
+        for i, problem in enumerate(half):
+            race = next((r.races["auto"] for r in everything if (r.course, r.problem) == (course, problem)), None)
+            if race is not None:
+                how = {"color": PALETTE[i], "linestyle": LINES[i % len(LINES)], "linewidth": 1.2, "label": problem}
+                ax.step(race["seconds"], race["taus"], where="pre", **how)
+        for tau in design.courses[course].taus:
+            ax.axhline(tau, color="grey", linestyle=":", linewidth=0.6)
+        if course == courses[-1]:
+            ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
+
+    settings: dict[str, Any] = {"x": "seconds", "y": "tau", "logs": "y", "plain": "y", "legend": False}
+    settings["title"] = lambda panel: f"D/Y about {design.courses[panel[1]].ratio:g}"
+    return chart([*itertools.product(halves, courses)], draw, columns=len(courses), height=2.8, **settings)
 
 
 # -- the study -------------------------------------------------------------------------------------------------------
@@ -556,11 +492,36 @@ class AutoTau(Design, Study):
 
     def judge(self, records: Sequence[Record]) -> list[Comparison]:
         """Return regrets and ratios beside their goals; no theorem covers them, so that none decides."""
-        return rows(self, records)
+        all_cells, everything = cells(self, records), self.runs(records)
+        rows: list[Comparison] = []
+        for half in dict.fromkeys(cell.half for cell in all_cells):
+            half_cells = [cell for cell in all_cells if cell.half == half]
+            rows += [*_regret_rows(half, half_cells), *_ratio_rows(self, half, half_cells)]
+        return [*rows, *_loss_rows(self, everything), *_cost_rows(everything), *_diagnostic_rows(everything)]
 
     def figures(self, records: Sequence[Record]) -> list[Figure]:
         """Return regrets by method, and tau over time."""
-        return figures(self, records)
+        all_cells, everything = cells(self, records), self.runs(records)
+        if not all_cells:
+            return []
+        how = everything[0].races["auto"]
+        wires = how["method"].rsplit("; ", 1)[0]  # the last part is the first network's delay
+        delays = ", ".join(f"{1e3 * course.delay_s:g}" for course in self.courses)
+        seeds = f"median of seeds {', '.join(map(str, self.seeds))}"
+        regrets = (
+            f"Measured: time to the target over that of the best fixed tau in hindsight, {seeds}; one mark a problem, "
+            f"ratio D/Y and target, bar: their median. Regrets above {LARGEST_SHOWN:g}, or of runs that did not "
+            "arrive, are drawn at the upper edge. Dashed: the goal for the rule's median. "
+            f"{how['scheduling']}; {wires}; one-way delays of the three networks: {delays} ms, longer in proportion "
+            "where steps are."
+        )
+        taus = "Measured: tau of the rule over time, one line a problem, the first seed. Dotted: the fixed taus."
+        middle = median(cell.regret(AUTO) for cell in all_cells)
+        finding = f"The rule takes {middle:.2f} times the time of the best fixed tau in the median"
+        return [
+            Figure(lambda: _draw_regrets(all_cells), regrets, finding=finding),
+            Figure(lambda: _draw_taus(self, everything), taus),
+        ]
 
 
 UNUSED = ("bits", "accuracies", "gradient2", "schedule", "workload", "step_law")

@@ -18,7 +18,7 @@ from operators.random import normal
 
 from ..measurement.shared_model import shared_steps
 from ..records.storage import Record
-from ..reporting.plotting import LINES, MARKS, PALETTE, canvas, legend_below
+from ..reporting.plotting import LINES, MARKS, PALETTE, canvas, chart
 from ..verdicts.comparisons import exact_row, out_of_scope, share_row, unjudged_row
 from ..verdicts.verdict import Comparison
 from ..workloads import LogisticRegression
@@ -229,36 +229,28 @@ class Byzantine(Study):
         from bounds.theorems.signs import exact_vote_error
 
         n, snr, trials = record["workers"], record["snr"], record["trials"]
+        workload, theorem = f"S = {snr:g}, {n} workers, none faulty", "binomial, normal law"
         about: dict[str, Any] = {
-            "workload": f"S = {snr:g}, {n} workers, none faulty",
-            "theorem": "binomial, normal law",
+            "quantity": "wrong signs",
+            "workload": workload,
+            "theorem": theorem,
+            "level": self.level,
         }
         exact = exact_vote_error(workers=n, faulty=0, right=honest_right(snr))
         mean = 1 - honest_right(snr * math.sqrt(n))
-        voted = {"operator": "majority_vote", "quantity": "wrong signs", **about}
         return [
-            share_row(record["wrong"], trials, exact, "tight", level=self.level, **voted),
-            share_row(
-                record["mean_wrong"], trials, mean, "tight", level=self.level, **{**voted, "operator": "mean, 32 bits"}
-            ),
+            share_row(record["wrong"], trials, exact, "tight", operator="majority_vote", **about),
+            share_row(record["mean_wrong"], trials, mean, "tight", operator="mean, 32 bits", **about),
         ]
 
     def judge_election(self, record: Record, n: int, b: int) -> list[Comparison]:
         """Judge elections by the criterion of tolerance."""
         rows = []
         for liars, criterion, wrong in zip((b, b + 1), record["criterion"], record["wrong"], strict=True):
-            rows.append(
-                exact_row(
-                    wrong,
-                    0.0,
-                    (wrong == 0) == criterion,
-                    operator=f"election_coding, n = {n}, {record['partitions']} partitions",
-                    workload=f"{liars} liars, all patterns",
-                    quantity="wrong elections "
-                    + ("where the criterion holds" if criterion else "where it fails (> 0)"),
-                    theorem="tolerance criterion",
-                )
-            )
+            about: dict[str, Any] = {"operator": f"election_coding, n = {n}, {record['partitions']} partitions"}
+            about |= {"workload": f"{liars} liars, all patterns", "theorem": "tolerance criterion"}
+            where = "where the criterion holds" if criterion else "where it fails (> 0)"
+            rows.append(exact_row(wrong, 0.0, (wrong == 0) == criterion, quantity=f"wrong elections {where}", **about))
         return rows
 
     def judge_train(self, record: Record, rule: str, attack: str) -> list[Comparison]:
@@ -274,26 +266,20 @@ class Byzantine(Study):
         """Return wrong votes against the faulty share, and losses under attack."""
         drawn = []
         voted, trained = self.table(records, "vote"), dict(self.table(records, "train"))
+        votes = (
+            f"Measured (marks): share of wrong majority votes of {self.workers} workers at S = {self.snr:g}, "
+            f"{self.coordinates} coordinates. Theory (lines): the exact probability."
+        )
+        losses = (
+            f"Measured: training loss of logistic regression on the digits, {self.workers} workers, "
+            f"{self.faulty[-2]} of them faulty, first seed; a curve that leaves the frame has diverged."
+        )
         if voted:
             worst = max((r for u, r in voted), key=lambda r: (r["faulty"], r["wrong"]))
             share = f"{worst['wrong'] / worst['trials']:.0%} of votes are wrong"
-            drawn.append(
-                Figure(
-                    lambda: _draw_votes(voted),
-                    f"Measured (marks): share of wrong majority votes of {self.workers} workers at S = {self.snr:g}, "
-                    f"{self.coordinates} coordinates. Theory (lines): the exact probability.",
-                    finding=f"With {worst['faulty']} of {worst['workers']} workers faulty, up to {share}",
-                )
-            )
-        if trained:
-            drawn.append(
-                Figure(
-                    lambda: _draw_training(trained),
-                    f"Measured: training loss of logistic regression on the digits, {self.workers} workers, "
-                    f"{self.faulty[-2]} of them faulty, first seed; a curve that leaves the frame has diverged.",
-                )
-            )
-        return drawn
+            finding = f"With {worst['faulty']} of {worst['workers']} workers faulty, up to {share}"
+            drawn.append(Figure(lambda: _draw_votes(voted), votes, finding=finding))
+        return [*drawn, Figure(lambda: _draw_training(trained), losses)] if trained else drawn
 
 
 # -- judgements --------------------------------------------------------------------------------------------------
@@ -310,18 +296,14 @@ def _vote_rows(record: Record, attack: Attack, level: float) -> list[Comparison]
     p = honest_right(snr)
     exact = exact_vote_error(workers=n, faulty=faulty, right=p, faulty_right=attack.right(p))
     about: dict[str, Any] = {"operator": f"majority_vote, {faulty} of {n} {attack.name}", "workload": f"S = {snr:g}"}
-    counts = record["wrong"], record["trials"]
-    rows = [
-        share_row(
-            *counts, exact, "tight", level=level, quantity="wrong votes, exact law", theorem="binomial laws", **about
-        )
-    ]
+    wrong, trials = record["wrong"], record["trials"]
+    words: dict[str, Any] = {"quantity": "wrong votes, exact law", "theorem": "binomial laws"}
+    rows = [share_row(wrong, trials, exact, "tight", level=level, **words, **about)]
     law = vote_error(faulty_fraction=faulty / n, m=n, snr=snr)
     about |= {"quantity": "wrong votes, published bound", "theorem": vote_error.name}
-    row = share_row(*counts, law, "upper", level=level, **about)
+    row = share_row(wrong, trials, law, "upper", level=level, **about)
     if attack.colludes and faulty:
-        reason = "the bound needs faulty workers that do not collude"
-        row = out_of_scope(row, reason)
+        row = out_of_scope(row, "the bound needs faulty workers that do not collude")
     return [*rows, row]
 
 
@@ -329,8 +311,7 @@ def _vote_rows(record: Record, attack: Attack, level: float) -> list[Comparison]
 def _draw_votes(records: Sequence[tuple[Any, Record]]) -> Any:
     from bounds.theorems.signs import exact_vote_error
 
-    figure, axes = canvas(1, 1, height=4.2)
-    ax = axes[0, 0]
+    figure, ((ax,),) = canvas(1, 1, height=4.2)
     for i, (name, attack) in enumerate(ATTACKS.items()):
         attacked = [r for unit, r in records if unit.attack == name]
         if not attacked:
@@ -348,18 +329,15 @@ def _draw_votes(records: Sequence[tuple[Any, Record]]) -> Any:
 
 
 def _draw_training(records: dict[Any, Record]) -> Any:
-    cases = list(dict.fromkeys(unit.attack for unit in records))
-    figure, axes = canvas(1, len(cases), height=3.4)
-    for ax, case in zip(axes[0], cases, strict=True):
+    def draw(ax: Any, case: str) -> None:
         for i, rule in enumerate(RULES):
             record = records.get((rule, case))
             if record:
                 steps = 10 * np.arange(1, len(record["curve"]) + 1)
                 ax.plot(steps, record["curve"], LINES[i], color=PALETTE[i], label=rule)
-        ax.set(title=case, xlabel="step", yscale="log", ylim=(0.05, HORIZON))
-    axes[0, 0].set_ylabel("training loss")
-    legend_below(figure, *axes.flat)
-    return figure
+
+    cases = list(dict.fromkeys(unit.attack for unit in records))
+    return chart(cases, draw, height=3.4, x="step", y="training loss", logs="y", ylim=(0.05, HORIZON))
 
 
 PRESET = Byzantine()

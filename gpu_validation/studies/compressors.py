@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,19 @@ from operators import QSGD, Operator, RandomisedSparseDithering, RandomK, all_op
 from ..measurement.compressed_descent import METHODS, Diana, descend, landmarks, methods_for
 from ..records.storage import Record
 from ..reporting.plotting import FAMILIES as FAMILIES_OF_OPERATORS
-from ..reporting.plotting import LINES, LINES_A_PANEL, MARKS, PALETTE, TITLE_PT, canvas, colour, family, legend_below
+from ..reporting.plotting import (
+    LINES,
+    LINES_A_PANEL,
+    MARKS,
+    PALETTE,
+    TITLE_PT,
+    canvas,
+    chart,
+    colour,
+    family,
+)
 from ..verdicts.comparisons import exact_row, mean_row, out_of_scope, unjudged_row
-from ..verdicts.verdict import Comparison, exact_verdict
+from ..verdicts.verdict import Comparison
 from ..workloads import Bundled, Iid, LogisticRegression, Ridge
 from ..workloads.linear import LinearModel
 from .study import Figure, Study
@@ -126,9 +137,9 @@ class Compressors(Study):
         return total_bits("diana", claim, bits, m=at["m"], kappa=kappa, epsilon=self.epsilon * chance)
 
     # -- judgement ---------------------------------------------------------------------------------------
-    def judge_path(self, record: Record, problem: str, method: str, operator: str) -> Iterator[Comparison]:
+    def judge_path(self, record: Record, problem: str, method: str, operator: str) -> list[Comparison]:
         """Judge the potential of every run by its theorem."""
-        yield self._path_row(record, problem, method, operator)
+        return [self._path_row(record, problem, method, operator)]
 
     def _path_row(self, record: Record, problem: str, name: str, text: str) -> Comparison:
         from bounds import theorems
@@ -148,19 +159,13 @@ class Compressors(Study):
             bound = record["first_potential"] * math.exp(-self.steps / fold)
             return self._row(record["potential"], bound, quantity="potential, diana", theorem="diana", **about)
         unit = theorems.ef21(L=record["L"], gap=record["gap"], alpha=level, epsilon=1.0)  # steps times epsilon
-        return self._row(
-            record["gradient2"],
-            unit / (self.steps + 1),
-            quantity="squared gradient norm, average over steps, ef21",
-            theorem="ef21",
-            **about,
-        )
+        about |= {"quantity": "squared gradient norm, average over steps, ef21", "theorem": "ef21"}
+        return self._row(record["gradient2"], unit / (self.steps + 1), **about)
 
     def _row(self, values: list[float], bound: float, **about: Any) -> Comparison:
         bound = float(bound)
         if len(values) == 1:
-            row = exact_row(values[0], bound, values[0] <= bound * (1 + ROUNDING), **about)
-            return replace(row, side="upper")
+            return exact_row(values[0], bound, values[0] <= bound * (1 + ROUNDING), "upper", **about)
         return mean_row(values, bound * (1 + ROUNDING), "upper", level=self.chance, **about)
 
     def judge_total(self, record: Record, problem: str, family: str, operator: str) -> list[Comparison]:
@@ -170,28 +175,14 @@ class Compressors(Study):
         each = self._predicted(claim, 1.0, record, self.chance / len(record["steps"])).steps
         slowest = max(record["steps"]) - record["every"] + 1  # it was still short one recording before
         late = not all(record["arrived"]) or slowest > each
-        certain = Comparison(
-            measured=slowest,
-            interval=(slowest, max(record["steps"])),
-            bound=float(each),
-            side="upper",
-            verdict=exact_verdict(not late),
-            quantity=f"steps until the potential is {self.epsilon:g} of its start, slowest run, by Markov's inequality",
-            n=len(record["steps"]),
-            **about,
-        )
+        quantity = f"steps until the potential is {self.epsilon:g} of its start, slowest run, by Markov's inequality"
+        certain = exact_row(slowest, float(each), not late, "upper", n=len(record["steps"]), quantity=quantity, **about)
+        certain = replace(certain, interval=(slowest, max(record["steps"])))
         per_step = float(np.mean(np.array(record["bits"]) / np.maximum(1, record["steps"])))
         predicted = self._predicted(claim, per_step, record).bits
         reason = "the theorem bounds an expectation after so many steps, not when a run gets there"
-        bits = mean_row(
-            record["bits"],
-            float(predicted),
-            "upper",
-            level=self.chance,
-            quantity="bits of a worker",
-            unit="bit",
-            **about,
-        )
+        about |= {"quantity": "bits of a worker", "unit": "bit"}
+        bits = mean_row(record["bits"], float(predicted), "upper", level=self.chance, **about)
         return [certain, out_of_scope(bits, reason)]
 
     # -- drawings ----------------------------------------------------------------------------------------
@@ -223,9 +214,7 @@ class Compressors(Study):
         return drawn
 
     def _draw_totals(self, records: Sequence[tuple[Any, Record]]) -> Any:
-        problems = list(dict.fromkeys(unit.problem for unit, _ in records))
-        figure, axes = canvas(1, len(problems), height=3.6)
-        for ax, problem in zip(axes[0], problems, strict=True):
+        def draw(ax: Any, problem: str) -> None:
             for i, kind in enumerate(FAMILIES):
                 totals = [r for unit, r in records if (unit.problem, unit.family) == (problem, kind)]
                 totals.sort(key=lambda r: r["omega"])
@@ -238,10 +227,9 @@ class Compressors(Study):
                 ]
                 ax.plot(omegas, predicted, LINES[i], color=colour(kind))
                 ax.plot(omegas, bits, MARKS[i], color=colour(kind), label=kind)
-            ax.set(title=problem, xlabel="omega (at least .01)", xscale="log", yscale="log")
-        axes[0, 0].set_ylabel("bits of one worker")
-        legend_below(figure, *axes.flat)
-        return figure
+
+        problems, labels = list(dict.fromkeys(unit.problem for unit, _ in records)), "omega (at least .01)"
+        return chart(problems, draw, height=3.6, x=labels, y="bits of one worker", logs="xy")
 
 
 def _data(problem: str) -> Record:
@@ -326,26 +314,22 @@ def _draw_paths(paths: Sequence[tuple[Any, Record]]) -> Any:
     """Draw a row of panels a problem, a column a method."""
     from matplotlib.ticker import NullFormatter
 
+    def draw(ax: Any, panel: tuple[str, str]) -> None:
+        best: dict[str, tuple[str, Record]] = {}
+        of_panel = [(u.operator, r) for u, r in paths if (u.problem, u.method) == panel]
+        for operator, record in sorted(of_panel, key=lambda path: _bits_needed(path[1])):
+            best.setdefault(family(operator), (operator, record))
+        for operator, record in list(best.values())[:LINES_A_PANEL]:
+            line = LINES[list(FAMILIES_OF_OPERATORS).index(family(operator)) % len(LINES)]
+            ax.plot(*np.transpose(_sent(record)), line, color=colour(operator), label=family(operator))
+        ax.set(xscale="log", yscale="log", xlabel="bits of one worker" if panel[0] == problems[-1] else "")
+        ax.title.set_fontsize(9)
+        ax.xaxis.set_minor_formatter(NullFormatter())
+        ax.yaxis.set_minor_formatter(NullFormatter())
+
     problems, methods = (list(dict.fromkeys(getattr(u, name) for u, _ in paths)) for name in ("problem", "method"))
-    figure, axes = canvas(len(problems), len(methods), height=2.6)
-    for row, problem in zip(axes, problems, strict=True):
-        for ax, method in zip(row, methods, strict=True):
-            best: dict[str, tuple[str, Record]] = {}
-            of_panel = [(u.operator, r) for u, r in paths if (u.problem, u.method) == (problem, method)]
-            for operator, record in sorted(of_panel, key=lambda path: _bits_needed(path[1])):
-                best.setdefault(family(operator), (operator, record))
-            for operator, record in list(best.values())[:LINES_A_PANEL]:
-                style = LINES[list(FAMILIES_OF_OPERATORS).index(family(operator)) % len(LINES)]
-                ax.plot(*np.transpose(_sent(record)), style, color=colour(operator), label=family(operator))
-            ax.set(title=f"{problem}\n{method}", xscale="log", yscale="log")
-            ax.title.set_fontsize(9)
-            ax.xaxis.set_minor_formatter(NullFormatter())
-            ax.yaxis.set_minor_formatter(NullFormatter())
-        row[0].set_ylabel("F - F*")
-    for ax in axes[-1]:
-        ax.set_xlabel("bits of one worker")
-    legend_below(figure, *axes.flat)
-    return figure
+    grid = list(product(problems, methods))
+    return chart(grid, draw, columns=len(methods), height=2.6, title="\n".join, y="F - F*")
 
 
 def _sent(record: Record) -> list[tuple[float, float]]:

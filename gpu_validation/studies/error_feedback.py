@@ -18,9 +18,9 @@ from ..measurement.local_steps import Replica, training_rounds
 from ..measurement.spec import TrainingRun
 from ..measurement.streams import MESSAGES
 from ..records.storage import Record
-from ..reporting.plotting import LINES, MARKS, PALETTE, canvas, legend_below, plain_ticks
+from ..reporting.plotting import LINES, PALETTE, Spread, chart, error_bars, plain_ticks, style, ticks_at
 from ..verdicts.comparisons import exact_row, mean_row, unjudged_row
-from ..verdicts.verdict import Comparison, Verdict
+from ..verdicts.verdict import Comparison
 from ..workloads import LogisticRegression
 from ..workloads.digits import DIGITS
 from .study import Figure, Study
@@ -166,17 +166,7 @@ class ErrorFeedbackStudy(Study):
         about: dict[str, Any] = {"operator": method, "workload": problem, "quantity": "objective at the end"}
         if (problem, method) == ("kinks", "signsgd"):
             about["theorem"] = "x1 + x2 stays 2.5, so f >= 1.25"
-            value = record["final"]
-            return [
-                Comparison(
-                    measured=value,
-                    interval=(value, value),
-                    bound=1.25,
-                    side="lower",
-                    verdict=Verdict.HOLDS if value >= 1.25 else Verdict.VIOLATED,
-                    **about,
-                )
-            ]
+            return [exact_row(record["final"], 1.25, record["final"] >= 1.25, "lower", **about)]
         return [unjudged_row([record["final"]] * 2, f"no bound; the infimum is {record['least']:g}", **about)]
 
     def judge_memory(self, record: Record, method: str) -> list[Comparison]:
@@ -187,33 +177,15 @@ class ErrorFeedbackStudy(Study):
         about: dict[str, Any] = {"operator": method, "workload": "logistic regression, digits"}
         memory = ef_memory(**arguments)
         bound = ef_sgd(**arguments, gap=record["gap"], K=record["K"], L=record["L"])
-        owed = Comparison(
-            quantity="largest squared memory of any worker and step",
-            measured=record["memory2"],
-            interval=(record["memory2"], record["memory2"]),
-            bound=memory,
-            side="upper",
-            verdict=Verdict.HOLDS if record["memory2"] <= memory else Verdict.VIOLATED,
-            theorem=ef_memory.name,
-            **about,
-        )
-        gradient = mean_row(
-            record["gradient_norm2"],
-            bound,
-            "upper",
-            level=self.false_alarm / 10,
-            quantity="squared gradient norm, average over steps",
-            theorem=ef_sgd.name,
-            **about,
-        )
-        conserved = exact_row(
-            record["conserved"],
-            0.0,
-            record["conserved"] < CONSERVED,
-            quantity="sum of messages plus memory minus sum of steps, largest entry",
-            theorem="conservation, up to binary32 rounding",
-            **about,
-        )
+        memory2, largest = record["memory2"], record["conserved"]
+        words = "largest squared memory of any worker and step"
+        owed = exact_row(memory2, memory, memory2 <= memory, "upper", quantity=words, theorem=ef_memory.name, **about)
+        words, level = "squared gradient norm, average over steps", self.false_alarm / 10
+        norms = record["gradient_norm2"]
+        gradient = mean_row(norms, bound, "upper", level=level, quantity=words, theorem=ef_sgd.name, **about)
+        words = "sum of messages plus memory minus sum of steps, largest entry"
+        about |= {"quantity": words, "theorem": "conservation, up to binary32 rounding"}
+        conserved = exact_row(largest, 0.0, largest < CONSERVED, **about)
         return [owed, gradient, conserved]
 
     def judge_batch(self, record: Record, method: str, size: int) -> list[Comparison]:
@@ -228,24 +200,17 @@ class ErrorFeedbackStudy(Study):
     def figures(self, records: Sequence[Record]) -> list[Figure]:
         """Return paths of the counterexamples; final loss against batch size."""
         counters, swept = self.table(records, "counter"), self.table(records, "batch")
-        drawn = []
-        if counters:
-            caption = "Measured: objective along the way on the two counterexamples; the kinks on a logarithmic scale."
-            drawn.append(Figure(lambda: _draw_counters(counters), caption))
-        if swept:
-            caption = (
-                f"Measured: training loss and held-out accuracy after {self.samples} samples against the batch size, "
-                f"logistic regression on the digits, mean and range of {len(self.seeds)} seeds, eta tuned on others."
-            )
-            accuracy = {unit.method: float(np.mean(r["accuracy"])) for unit, r in swept if unit.size == 1}
-            ends = [accuracy[name] for name in ("scaled_sign", "ef(scaled_sign)") if name in accuracy]
-            finding = (
-                "One example a step: feedback raises scaled sign's accuracy from {:.2f} to {:.2f}".format(*ends)
-                if ends[1:]
-                else ""
-            )
-            drawn.append(Figure(lambda: _draw_sweep(swept), caption, finding=finding))
-        return drawn
+        paths = "Measured: objective along the way on the two counterexamples; the kinks on a logarithmic scale."
+        sizes = (
+            f"Measured: training loss and held-out accuracy after {self.samples} samples against the batch size, "
+            f"logistic regression on the digits, mean and range of {len(self.seeds)} seeds, eta tuned on others."
+        )
+        accuracy = {unit.method: float(np.mean(r["accuracy"])) for unit, r in swept if unit.size == 1}
+        ends = [accuracy[name] for name in ("scaled_sign", "ef(scaled_sign)") if name in accuracy]
+        words = "One example a step: feedback raises scaled sign's accuracy from {:.2f} to {:.2f}"
+        drawn = [Figure(lambda: _draw_counters(counters), paths)] if counters else []
+        finding = words.format(*ends) if ends[1:] else ""
+        return [*drawn, Figure(lambda: _draw_sweep(swept), sizes, finding=finding)] if swept else drawn
 
 
 # -- measurements ------------------------------------------------------------------------------------------------
@@ -298,36 +263,32 @@ def largest_gradient(workload: LogisticRegression) -> float:
 
 # -- drawings ----------------------------------------------------------------------------------------------------
 def _draw_counters(records: Sequence[tuple[Any, Record]]) -> Any:
-    figure, axes = canvas(1, len(PROBLEMS), height=3.2)
-    for ax, problem in zip(axes[0], PROBLEMS, strict=True):
+    def draw(ax: Any, problem: str) -> None:
         by_method = {unit.method: r for unit, r in records if unit.problem == problem}
         for i, (method, record) in enumerate(by_method.items()):
             ax.plot(30 * np.arange(len(record["values"])), record["values"], LINES[i], color=PALETTE[i], label=method)
-        ax.set(title=problem, xlabel="step", ylabel="objective", yscale="log" if problem == "kinks" else "linear")
+        ax.set(yscale="log" if problem == "kinks" else "linear")
         if by_method:
             ax.legend()
-    return figure
+
+    return chart(list(PROBLEMS), draw, height=3.2, x="step", ylabel="objective", legend=False)
 
 
 def _draw_sweep(records: Sequence[tuple[Any, Record]]) -> Any:
-    figure, axes = canvas(1, 2, height=3.6)
-    for ax, field, label in zip(axes[0], ("loss", "accuracy"), ("training loss", "held-out accuracy"), strict=True):
+    fields = {"training loss": "loss", "held-out accuracy": "accuracy"}
+
+    def draw(ax: Any, label: str) -> None:
         for i, method in enumerate(SWEPT):
-            of_method = [r for unit, r in records if unit.method == method]
-            sizes = [unit.size for unit, _ in records if unit.method == method]
-            means = np.array([np.mean(r[field]) for r in of_method])
-            spread = np.array([[m - min(r[field]), max(r[field]) - m] for m, r in zip(means, of_method, strict=True)])
+            of_method = [(unit.size, Spread.of(r[fields[label]])) for unit, r in records if unit.method == method]
             if of_method:
-                style = {"color": PALETTE[i], "marker": MARKS[i], "linestyle": LINES[i % len(LINES)], "capsize": 2}
-                ax.errorbar(sizes, means, spread.T, label=method, **style)
-        ax.set(xlabel="batch size", ylabel=label, xscale="log", yscale="log" if field == "loss" else "linear")
-        shown = sorted({unit.size for unit, _ in records})
-        ax.set_xticks(shown, [str(size) for size in shown])
-        ax.set_xticks([], minor=True)
-        if field == "loss":
+                sizes, spreads = zip(*of_method, strict=True)
+                error_bars(ax, sizes, spreads, label=method, capsize=2, **style(i))
+        ax.set(xscale="log", yscale="log" if label == "training loss" else "linear", ylabel=label)
+        ticks_at(ax, sorted({unit.size for unit, _ in records}))
+        if label == "training loss":
             plain_ticks(ax.yaxis)
-    legend_below(figure, *axes.flat)
-    return figure
+
+    return chart(list(fields), draw, height=3.6, title=lambda _: "", x="batch size")
 
 
 PRESET = ErrorFeedbackStudy()

@@ -16,9 +16,9 @@ from operators.random import normal
 
 from ..measurement.shared_model import Merge, shared_steps
 from ..records.storage import Record
-from ..reporting.plotting import LINES, PALETTE, canvas, plain_ticks
-from ..verdicts.comparisons import exact_row, unjudged_row
-from ..verdicts.verdict import Comparison, Verdict
+from ..reporting.plotting import LINES, PALETTE, canvas, plain_ticks, ticks_at
+from ..verdicts.comparisons import exact_row, out_of_scope, unjudged_row
+from ..verdicts.verdict import Comparison
 from ..workloads import SmallNetwork
 from .study import Figure, Study
 
@@ -98,15 +98,8 @@ class GlobalTopKStudy(Study):
         """Judge conservation and the number of entries exactly; contraction is an assumption that is only looked at."""
         about: dict[str, Any] = {"operator": f"gtopk, {rule}", "workload": f"{workers} workers"}
         missing = record["missing"]
-        rows = [
-            exact_row(
-                record["nonzero"],
-                record["kept"],
-                record["nonzero"] <= record["kept"],
-                quantity="entries of the result, at most k",
-                **about,
-            )
-        ]
+        nonzero, most, quantity = record["nonzero"], record["kept"], "entries of the result, at most k"
+        rows = [exact_row(nonzero, most, nonzero <= most, quantity=quantity, **about)]
         if rule == "conserving":
             quantity = "largest entry of inputs less results less residuals"
             rows.append(
@@ -116,28 +109,17 @@ class GlobalTopKStudy(Study):
             reason = "the published rule promises no conservation; entries dropped inside the final mask are gone"
             rows.append(unjudged_row([record["lost_share"]] * 2, reason, quantity="share of the mass lost", **about))
         ratio = max(record["ratio"])
-        holds = Verdict.HOLDS if ratio <= record["contraction"] else Verdict.OUT_OF_SCOPE
-        return [
-            *rows,
-            Comparison(
-                measured=ratio,
-                interval=(ratio, ratio),
-                bound=record["contraction"],
-                side="upper",
-                verdict=holds,
-                quantity="largest error over energy of the sum, a round",
-                theorem="the assumption of gtopk_sgd, looked at",
-                reason="" if holds is Verdict.HOLDS else "the assumption does not hold on these vectors",
-                **about,
-            ),
-        ]
+        about |= {"quantity": "largest error over energy of the sum, a round"}
+        about |= {"theorem": "the assumption of gtopk_sgd, looked at"}
+        holds = ratio <= record["contraction"]
+        row = exact_row(ratio, record["contraction"], holds, "upper", **about)
+        return [*rows, row if holds else out_of_scope(row, "the assumption does not hold on these vectors")]
 
     def judge_train(self, record: Record, method: str) -> list[Comparison]:
         """Compare the rules without a verdict."""
         reason = "no theorem with known constants covers the network; recorded to compare the rules"
-        return [
-            unjudged_row(record["loss"], reason, operator=method, workload="network, digits", quantity="final loss")
-        ]
+        about = {"operator": method, "workload": "network, digits", "quantity": "final loss"}
+        return [unjudged_row(record["loss"], reason, **about)]
 
     def figures(self, records: Sequence[Record]) -> list[Figure]:
         """Return bits of a worker against the number of workers, and losses."""
@@ -202,8 +184,7 @@ def _draw(trees: Sequence[Record], runs: dict[str, Record]) -> Any:
         if trees:
             bits.plot(crowd, [r[field] for r in trees], LINES[i], color=PALETTE[i], marker="o", label=label)
     bits.set(xlabel="workers", ylabel="bits of a worker and round", xscale="log", yscale="log")
-    bits.set_xticks(crowd, [str(n) for n in crowd], minor=False)
-    bits.set_xticks([], minor=True)
+    ticks_at(bits, crowd)
     plain_ticks(bits.yaxis)
     for i, (method, record) in enumerate(runs.items()):
         steps = 10 * np.arange(1, len(record["curve"]) + 1)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import cycle
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +23,7 @@ from ..measurement.spec import TrainingRun
 from ..measurement.training import run_training
 from ..network import Shape
 from ..records.storage import Record
-from ..reporting.plotting import LINES, PALETTE, canvas, plain_ticks
+from ..reporting.plotting import LINES, PALETTE, Spread, categories, chart, error_bars
 from ..verdicts.comparisons import NO_RANGE, mean_row, unjudged_row
 from ..verdicts.simulation_agreement import agreement_rows, compared
 from ..verdicts.verdict import Comparison
@@ -145,15 +144,8 @@ def _memory_row(unit: Combination, record: Record, m: int, level: float) -> Comp
     tau = TAU_0[unit.problem] if unit.tau is None else unit.tau  # the largest of the run
     done = [run["steps_done"] for run in record["runs"]]
     c = w.constants()
-    arguments = {
-        "gap": c.gap,
-        "eta": w.eta,
-        "L": c.L,
-        "sigma2": c.sigma2,
-        "tau": tau,
-        "m": m,
-        "K": math.floor(np.mean(done)),
-    }
+    arguments = {"gap": c.gap, "eta": w.eta, "L": c.L, "sigma2": c.sigma2, "m": m}
+    arguments |= {"tau": tau, "K": math.floor(np.mean(done))}
     G = gradient_limit(w, claim.alpha, tau, max(done))
     try:
         bound = float(pasgd_memory(**arguments, alpha=claim.alpha, G=G))
@@ -233,23 +225,18 @@ def draw_losses(records: Sequence[tuple[Combination, Record]], key: str, label: 
     label : str
         Of the x axis.
     """
-    figure, axes = canvas(len(WORKLOADS), len(METHODS), height=3.0)
-    for row, name in zip(axes, WORKLOADS, strict=True):
-        of_workload = _of_workload(records, name)
-        styles = dict(
-            zip(dict.fromkeys(u.schedule for u, _ in of_workload), zip(PALETTE, LINES, strict=False), strict=False)
-        )
-        for ax, method in zip(row, METHODS, strict=True):
-            for unit, record in (path for path in of_workload if path[0].method == method):
-                run, (colour, line) = record["runs"][0], styles[unit.schedule]
+    grid = list(product(WORKLOADS, METHODS))
+    schedules = {name: list(dict.fromkeys(u.schedule for u, _ in _of_workload(records, name))) for name in WORKLOADS}
+
+    def draw(ax: Any, panel: tuple[str, str]) -> None:
+        for unit, record in _of_workload(records, panel[0]):
+            if unit.method == panel[1]:
+                run, i = record["runs"][0], schedules[unit.problem].index(unit.schedule)
                 words = unit.schedule if unit.tau is None else unit.title
-                ax.plot(run[key][1:], _gaps(name, run)[1:], line, color=colour, label=words)
-            ax.set(title=f"{name}, {method}", xlabel=label, yscale="log", xscale="log" if key == "bits" else "linear")
-            plain_ticks(ax.yaxis)
-        row[0].set(ylabel="F - inf F")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
-    return figure
+                ax.plot(run[key][1:], _gaps(unit.problem, run)[1:], LINES[i], color=PALETTE[i], label=words)
+
+    settings: dict[str, Any] = {"x": label, "y": "F - inf F", "logs": "xy" if key == "bits" else "y", "plain": "y"}
+    return chart(grid, draw, columns=len(METHODS), height=3.0, title=", ".join, **settings)
 
 
 def _of_workload(records: Sequence[tuple[Combination, Record]], name: str) -> list[tuple[Combination, Record]]:
@@ -263,38 +250,34 @@ def _gaps(name: str, run: Record) -> np.ndarray:
 
 def draw_bounds(records: Sequence[tuple[Combination, Record]], m: int) -> Any:
     """Return means of ``|grad F|^2`` and what bounds them, m workers."""
-    figure, axes = canvas(1, len(WORKLOADS), height=3.6)
-    for ax, name in zip(axes[0], WORKLOADS, strict=True):
-        labels = []
-        for i, (unit, record) in enumerate(_of_workload(records, name)):
+
+    def draw(ax: Any, name: str) -> None:
+        of_workload = _of_workload(records, name)
+        for i, (unit, record) in enumerate(of_workload):
             row = bound_row(unit, record, m, 0.05)  # only its bound is drawn
             field = "local_gradient2" if "local_gradient2" in record["runs"][0] else "gradient2"
-            values = np.array([run[field] for run in record["runs"]])
-            bars = [[values.mean() - values.min()], [values.max() - values.mean()]]
-            ax.errorbar([i], [values.mean()], yerr=bars, fmt="o", color=PALETTE[1], markersize=4, capsize=2)
+            values = Spread.of(run[field] for run in record["runs"])
+            error_bars(ax, [i], [values], fmt="o", color=PALETTE[1], markersize=4, capsize=2)
             if row.bound is not None and math.isfinite(row.bound):
                 ax.bar([i], [row.bound], color=PALETTE[0], alpha=0.35)
-            labels.append(f"{unit.method}, {unit.title}")
-        ax.set(title=name, yscale="log", ylabel="mean of |grad F|^2")
-        plain_ticks(ax.yaxis)
-        ax.set_xticks(range(len(labels)), labels, rotation=60, ha="right")
-        ax.grid(visible=False, axis="x")
-    return figure
+        categories(ax, [f"{unit.method}, {unit.title}" for unit, _ in of_workload], rotation=60, ha="right")
+
+    return chart(list(WORKLOADS), draw, height=3.6, logs="y", plain="y", ylabel="mean of |grad F|^2")
 
 
 def draw_real(records: Sequence[tuple[Combination, Record]]) -> Any:
     """Return F - inf F of real processes."""
-    figure, axes = canvas(1, len(WORKLOADS), height=3.2)
-    for ax, name in zip(axes[0], WORKLOADS, strict=True):
+
+    def draw(ax: Any, name: str) -> None:
         of_workload = _of_workload(records, name)
-        for (unit, record), colour, line in zip(of_workload, cycle(PALETTE), cycle(LINES), strict=False):
-            words = f"{unit.method}, {unit.title}"
-            ax.plot(record["seconds"][1:], _gaps(name, record)[1:], line, color=colour, label=words)
-        ax.set(title=name, xlabel="seconds", ylabel="F - inf F", yscale="log")
-        plain_ticks(ax.yaxis)
+        for i, (unit, record) in enumerate(of_workload):
+            how = {"color": PALETTE[i % len(PALETTE)], "label": f"{unit.method}, {unit.title}"}
+            ax.plot(record["seconds"][1:], _gaps(name, record)[1:], LINES[i % len(LINES)], **how)
         if of_workload:
             ax.legend()
-    return figure
+
+    settings: dict[str, Any] = {"x": "seconds", "logs": "y", "plain": "y", "ylabel": "F - inf F", "legend": False}
+    return chart(list(WORKLOADS), draw, height=3.2, **settings)
 
 
 # -- the study -------------------------------------------------------------------------------------------------------
@@ -338,10 +321,8 @@ class JointStudy(Study):
 
     def _race(self, name: str, kind: str, method: str, seed: int, **ends: Any) -> TrainingRun:
         rule = schedule(kind, name, self.interval_s)
-        operator = METHODS[method]
-        return TrainingRun(
-            WORKLOADS[name], rule, Constant(STEP_S), seed, operator=operator, points=self.points, trace=True, **ends
-        )
+        fields: dict[str, Any] = {"operator": METHODS[method], "points": self.points}
+        return TrainingRun(WORKLOADS[name], rule, Constant(STEP_S), seed, trace=True, **fields, **ends)
 
     def _runtime(self, name: str) -> RuntimeModel:
         """Return a hop of the ring takes LATENCY_S, and DENSE_S more for an uncompressed message."""
@@ -393,20 +374,16 @@ class JointStudy(Study):
         pairs = [time_rows(unit, ends) for unit in ends if (unit.schedule, unit.method) == ("adacomm", "tcdq")]
         fewer = [rows[1].measured for rows in pairs if rows]
         finding = f"AdaComm with TCDQ needs {min(fewer):.0f} to {max(fewer):.0f} times fewer bits" if fewer else ""
+        losses = f"Measured: F - inf F at the averagings of the first seed, against {{}}. No theory. {clock}"
+        bounds = (
+            "Measured (dots, range of the seeds): mean of |grad F|^2 over the steps of the budget. Theory (bars): "
+            f"the joint bound of the run's own schedule and omega. {clock}"
+        )
+        seconds, bits = "simulated seconds", "bits of all workers"
         drawn = [
-            *(
-                Figure(
-                    partial(draw_losses, virtual, key, label),
-                    f"Measured: F - inf F at the averagings of the first seed, against {label}. No theory. {clock}",
-                    finding=finding if key == "bits" else "",
-                )
-                for key, label in (("seconds", "simulated seconds"), ("bits", "bits of all workers"))
-            ),
-            Figure(
-                lambda: draw_bounds(virtual, self.m),
-                "Measured (dots, range of the seeds): mean of |grad F|^2 over the steps of the budget. Theory (bars): "
-                f"the joint bound of the run's own schedule and omega. {clock}",
-            ),
+            Figure(lambda: draw_losses(virtual, "seconds", seconds), losses.format(seconds)),
+            Figure(lambda: draw_losses(virtual, "bits", bits), losses.format(bits), finding=finding),
+            Figure(lambda: draw_bounds(virtual, self.m), bounds),
         ]
         if real:
             words = f"Measured: the same losses of real processes against their own clock. {real[0][1]['method']}."

@@ -21,7 +21,7 @@ from ..measurement.shared_model import shared_steps
 from ..measurement.spec import TrainingRun
 from ..records.seeds import derived
 from ..records.storage import Record
-from ..reporting.plotting import MARKS, canvas, colour, legend_below, plain_ticks
+from ..reporting.plotting import MARKS, chart, colour
 from ..verdicts.comparisons import NO_RANGE, exact_row, unjudged_row
 from ..verdicts.verdict import Comparison
 from ..workloads import LeNet, SmallNetwork, Workload
@@ -94,11 +94,8 @@ class LayerWiseStudy(Study):
         rows = []
         layerwise, whole = record["constants"]["layerwise"], record["constants"]["entire"]
         if layerwise is not None and whole is not None and name != "topk:0.05":
-            rows.append(
-                exact_row(
-                    layerwise, whole, layerwise <= whole, quantity="largest constant of a layer, at most d's", **about
-                )
-            )
+            quantity = "largest constant of a layer, at most d's"
+            rows.append(exact_row(layerwise, whole, layerwise <= whole, quantity=quantity, **about))
         if name in NEVER_WORSE or name == "topk:0.05":
             better, worse = (layers, entire) if name in NEVER_WORSE else (entire, layers)
             excess = better - worse
@@ -181,22 +178,22 @@ ROUNDING = 1e-6  # of errors relative to |x|^2, for scales sent as binary32
 
 
 def _draw(records: Sequence[tuple[Any, Record]]) -> Any:
-    figure, axes = canvas(1, 2, height=4.5)
-    for ax, field, label in zip(axes[0], ("nmse", "bits"), ("NMSE", "bits per coordinate"), strict=True):
+    fields = {"NMSE": "nmse", "bits per coordinate": "bits"}
+
+    def draw(ax: Any, label: str) -> None:
         ends = []
         for i, name in enumerate(OPERATORS):
-            of_operator = [r for unit, r in records if unit.operator == name]
-            points = [(float(np.mean(r[field]["entire"])), float(np.mean(r[field]["layerwise"]))) for r in of_operator]
+            of_operator = [r[fields[label]] for unit, r in records if unit.operator == name]
+            points = [(float(np.mean(r["entire"])), float(np.mean(r["layerwise"]))) for r in of_operator]
             if points:
                 across, up = zip(*points, strict=True)
                 ax.plot(across, up, MARKS[i], color=colour(name), label=name, linestyle="none")
                 ends += [*across, *up]
         span = (min(ends) / 1.3, max(ends) * 1.3)
         ax.plot(span, span, "-", color="#444444", linewidth=0.8)
-        ax.set(xlabel=f"{label}, entire model", ylabel=f"{label}, layer by layer", xscale="log", yscale="log")
-        plain_ticks(ax.xaxis, ax.yaxis)
-    legend_below(figure, *axes.flat)
-    return figure
+        ax.set(xlabel=f"{label}, entire model", ylabel=f"{label}, layer by layer")
+
+    return chart(list(fields), draw, height=4.5, title=lambda _: "", logs="xy", plain="xy")
 
 
 PRESET = LayerWiseStudy()

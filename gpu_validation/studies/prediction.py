@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,10 +36,11 @@ from ..measurement.training import run_training
 from ..network import Network, Shape
 from ..piloting.pilot import pilot
 from ..records.storage import Record
-from ..reporting.plotting import MARKS, PALETTE, canvas, plain_ticks
-from ..verdicts.intervals import Median, median_of
+from ..reporting.plotting import categories, chart, style
+from ..verdicts.comparisons import Side, goal_row
+from ..verdicts.intervals import Median, median_of, number_of, tail_of
 from ..verdicts.time_to_target import arrival
-from ..verdicts.verdict import Comparison, Verdict
+from ..verdicts.verdict import Comparison
 from ..workloads import Draw, SmallNetwork, Workload
 from .prediction_problems import (
     HALVES,
@@ -116,39 +118,18 @@ def measured_seconds(m: int, shape: Shape, choices: list[Choice], *, steps: int)
         model, batches = WORKLOAD.model(), Paced(WORKLOAD, place.rank)
         optimizer = torch.optim.SGD(model.parameters(), lr=WORKLOAD.eta)
         optimizer.register_step_post_hook(batches.wait)
-        measured = pilot(
-            model,
-            optimizer,
-            WORKLOAD.loss_on,
-            batches,
-            moments=MOMENTS,
-            taus=(1, LONGEST),
-            operators=operators,
-            most_bytes=MOST_BYTES,
-        )
+        fields: dict[str, Any] = {"moments": MOMENTS, "taus": (1, LONGEST), "operators": operators}
+        measured = pilot(model, optimizer, WORKLOAD.loss_on, batches, most_bytes=MOST_BYTES, **fields)
         if place.rank == 0:
             emit(measured.to_dict())
 
-    with (
-        Network.of(shape, m) as network,
-        closing(
-            run_ranks(work, processes=m, hang_timeout_s=HANG_TIMEOUT_S, network=network, scheduling="realtime")
-        ) as running,
-    ):
+    settings: dict[str, Any] = {"hang_timeout_s": HANG_TIMEOUT_S, "scheduling": "realtime"}
+    with Network.of(shape, m) as network, closing(run_ranks(work, processes=m, network=network, **settings)) as running:
         (measured,) = list(running)
+    fields: dict[str, Any] = {"steps": steps, "points": steps, "fenced": 2}
     races = [
-        TrainingRun(
-            WORKLOAD,
-            choice.tau,
-            Constant(STEP_S),
-            0,
-            steps=steps,
-            operator=choice.method(),
-            exchange=choice.exchange,
-            points=steps,
-            fenced=2,
-        )
-        for choice in choices
+        TrainingRun(WORKLOAD, c.tau, Constant(STEP_S), 0, operator=c.method(), exchange=c.exchange, **fields)
+        for c in choices
     ]
     trained = run_training(races, m=m, shape=shape)
     return {
@@ -179,12 +160,9 @@ def predicted_seconds(found: Pilot, m: int, choices: list[Choice]) -> list[float
         What is trained.
     """
     cluster = found.cluster(workers=m)
-    return [
-        found.predict(
-            cluster, operator=choice.operator or None, exchange=choice.exchange, tau=choice.tau
-        ).seconds_per_step.value
-        for choice in choices
-    ]
+    predict = partial(found.predict, cluster)
+    forecasts = (predict(operator=c.operator or None, exchange=c.exchange, tau=c.tau) for c in choices)
+    return [forecast.seconds_per_step.value for forecast in forecasts]
 
 
 # -- rows ------------------------------------------------------------------------------------------------------------
@@ -194,7 +172,6 @@ REGRET_GOAL, REGRET_TAIL_GOAL = 1.15, 1.5
 SECONDS_GOAL = 0.05
 TAIL = 0.9
 WAITING = Rhythm()  # the trainings that are compared send nothing meanwhile
-NO_THEOREM = "no theorem covers it"
 TRIED, FORMULAS, GUESS = "trial rounds", "formulas alone", "guess without a pilot"
 MODELS: dict[str, Callable[[Pilot], Pilot]] = {
     TRIED: lambda pilot: pilot,
@@ -276,6 +253,11 @@ class Cell:
         return RULES[SYNCHRONOUS](self.choice)
 
     @property
+    def is_shown(self) -> bool:
+        """Whether both times are finite and it is not what all are compared with."""
+        return math.isfinite(self.measured + self.value) and not self.synchronous
+
+    @property
     def error(self) -> float:
         """|predicted/measured - 1|; of a run that was too short, how far the prediction lies below what it had."""
         if math.isfinite(self.measured):
@@ -354,15 +336,12 @@ def curves(records: Sequence[Record]) -> dict[str, Curve]:
         One a seed.
     """
     by_choice: dict[str, list[Record]] = {}
+    means = ("losses", "seconds_per_step")
     for record in records:
         for run in record["runs"]:
             by_choice.setdefault(run["choice"], []).append(run)
     return {
-        name: Curve(
-            runs[0]["step"],
-            np.mean([run["losses"] for run in runs], axis=0),
-            np.mean([run["seconds_per_step"] for run in runs], axis=0),
-        )
+        name: Curve(runs[0]["step"], *(np.mean([run[key] for run in runs], axis=0) for key in means))
         for name, runs in by_choice.items()
     }
 
@@ -477,37 +456,15 @@ def by_place(found: Sequence[Cell]) -> Iterable[list[Cell]]:
 
 
 # -- rows ----------------------------------------------------------------------------------------------------
-def rows(design: PredictionStudy, records: Sequence[Record]) -> list[Comparison]:
-    """Return each half's and model's errors, coverage and regret; then errors by problem, and of seconds.
-
-    Parameters
-    ----------
-    design : PredictionStudy
-        The study.
-    records : sequence of Record
-        Of its units.
-    """
-    table: list[Comparison] = []
-    by_model = {model: cells(design, records, model) for model in MODELS}
-    for half in dict.fromkeys(cell.half for cell in by_model[TRIED]):
-        for model, every in by_model.items():
-            table += _half_rows(design, model, half, [cell for cell in every if cell.half == half])
-        table += _rule_rows(half, [cell for cell in by_model[TRIED] if cell.half == half])
-    for name in dict.fromkeys(cell.problem for cell in by_model[TRIED]):
-        errors = [cell.error for cell in by_model[TRIED] if cell.problem == name and not cell.synchronous]
-        table.append(_row(TRIED, name, "|predicted/measured - 1| of the time to the target, median", median_of(errors)))
-    return [*table, *_second_rows(design.table(records, "seconds"))]
-
-
 def _half_rows(design: Design, model: str, half: str, every: Sequence[Cell]) -> Iterable[Comparison]:
     goals = model == TRIED
     others = [cell for cell in every if not cell.synchronous]
     errors, where = [cell.error for cell in others], f"{half} half"
     quantity = "|predicted/measured - 1| of the time to the target"
     yield _row(model, where, f"{quantity}, median", median_of(errors), MEDIAN_GOAL if goals else None)
-    yield _row(model, where, f"{quantity}, 90th percentile", _tail(errors), TAIL_GOAL if goals else None)
+    yield _row(model, where, f"{quantity}, 90th percentile", tail_of(errors, TAIL), TAIL_GOAL if goals else None)
     words = f"share of single trainings that intervals at {design.level:.0%} hold"
-    yield _row(model, where, words, _held(others), design.level if goals else None, at_least=True)
+    yield _row(model, where, words, _held(others), design.level if goals else None, "lower")
     different = [cell for cell in others if cell.is_different]
     if different:
         where_different = f"{where}, progress differs by more than {DIFFERENT:.0%}"
@@ -519,24 +476,24 @@ def _half_rows(design: Design, model: str, half: str, every: Sequence[Cell]) -> 
     lost = regrets(every)
     words = "time of the choice predicted best over the best measured"
     yield _row(model, where, f"{words}, median", median_of(lost), REGRET_GOAL if goals else None)
-    yield _row(model, where, f"{words}, 90th percentile", _tail(lost), REGRET_TAIL_GOAL if goals else None)
+    yield _row(model, where, f"{words}, 90th percentile", tail_of(lost, TAIL), REGRET_TAIL_GOAL if goals else None)
     finite = [cell for cell in others if math.isfinite(cell.value)]
     hidden = 1 - len(finite) / len(others)
     words = "share of choices for which the pilot's noise leaves no finite prediction"
-    yield _row(model, where, words, Median(hidden, (hidden, hidden), 0.0, len(others)))
+    yield _row(model, where, words, number_of(hidden, len(others)))
     if finite:
-        yield _row(model, where, f"{quantity}, 90th percentile of finite ones", _tail([cell.error for cell in finite]))
+        tail = tail_of([cell.error for cell in finite], TAIL)
+        yield _row(model, where, f"{quantity}, 90th percentile of finite ones", tail)
         words = "share of single trainings that intervals hold, of finite predictions"
         yield _row(model, where, words, _held(finite))
     late = float(sum(math.isinf(cell.measured) for cell in others)) / len(others)
     words = "share of choices that had not arrived when their trainings ended"
-    yield _row(model, where, words, Median(late, (late, late), 0.0, len(others)))
+    yield _row(model, where, words, number_of(late, len(others)))
 
 
 def _held(found: Sequence[Cell]) -> Median:
     held = [each for cell in found for each in cell.held]
-    share = float(np.mean(held))
-    return Median(share, (share, share), 0.0, len(held))
+    return number_of(float(np.mean(held)), len(held))
 
 
 def _rule_rows(half: str, every: Sequence[Cell]) -> Iterable[Comparison]:
@@ -545,12 +502,7 @@ def _rule_rows(half: str, every: Sequence[Cell]) -> Iterable[Comparison]:
         if lost:
             words = "time of this fixed choice over the best measured"
             yield _row(rule, f"{half} half", f"{words}, median", median_of(lost))
-            yield _row(rule, f"{half} half", f"{words}, 90th percentile", _tail(lost))
-
-
-def _tail(values: Sequence[float]) -> Median:
-    tail = float(np.quantile(values, TAIL, method="inverted_cdf"))
-    return Median(tail, (tail, max(values)), 0.0, len(values))
+            yield _row(rule, f"{half} half", f"{words}, 90th percentile", tail_of(lost, TAIL))
 
 
 def _second_rows(units: Sequence[tuple[Any, Record]]) -> Iterable[Comparison]:
@@ -560,29 +512,13 @@ def _second_rows(units: Sequence[tuple[Any, Record]]) -> Iterable[Comparison]:
         for choice, value, seconds in zip(network.choices, predicted, record["seconds_per_step"], strict=True):
             off = abs(value / seconds - 1)
             quantity = "|predicted/measured - 1| of a step's seconds, real processes"
-            yield _row(choice.name, unit.network, quantity, Median(off, (off, off), 0.0, 1), SECONDS_GOAL)
+            yield _row(choice.name, unit.network, quantity, number_of(off, 1), SECONDS_GOAL)
 
 
 def _row(
-    model: str, where: str, quantity: str, value: Median, goal: float | None = None, *, at_least: bool = False
+    model: str, where: str, quantity: str, value: Median, goal: float | None = None, side: Side = "upper"
 ) -> Comparison:
-    beside = ""
-    if goal is not None:
-        met = value.value >= goal if at_least else value.value <= goal
-        beside = f"goal: at {'least' if at_least else 'most'} {goal:g}, {'met' if met else 'missed'}; "
-    interval = f"; order statistics at level {value.level:.4g}" if value.level else ""
-    fields: dict[str, Any] = {"operator": model, "workload": where, "quantity": quantity}
-    return Comparison(
-        **fields,
-        measured=value.value,
-        interval=value.interval,
-        bound=None,
-        side="lower" if at_least else "upper",
-        verdict=Verdict.OUT_OF_SCOPE,
-        reason=f"{beside}{NO_THEOREM}{interval}",
-        n=value.n,
-        decides=False,
-    )
+    return goal_row(value, goal, side, operator=model, workload=where, quantity=quantity)
 
 
 # -- drawings --------------------------------------------------------------------------------------------------------
@@ -590,83 +526,43 @@ def _row(
 LARGEST_REGRET = 5.0
 
 
-def figures(design: PredictionStudy, records: Sequence[Record]) -> list[Figure]:
-    """Return the figures for which there are records.
-
-    Parameters
-    ----------
-    design : PredictionStudy
-        The study.
-    records : sequence of Record
-        Of its units.
-    """
-    by_model = {model: cells(design, records, model) for model in (TRIED, FORMULAS, GUESS)}
-    if not by_model[TRIED]:
-        return []
-    hidden = sum(math.isinf(cell.value) for cell in by_model[TRIED])
-    ratios = ", ".join(f"{ratio:g}" for ratio in design.ratios)
-    caption = (
-        "Predicted by pilots (vertical) against measured in simulated trainings (horizontal): time to the target over "
-        f"that of synchronous uncompressed training; one mark a problem, choice and network (D/Y = {ratios}), bars: "
-        f"intervals at {design.level:.0%} of every fifth. Dashed: equal; dotted: {TAIL_GOAL:.0%} off. Choices that had "
-        f"not arrived when their trainings ended are left out, and {hidden} whose "
-        "progress the pilots' noise hides."
-    )
-    words = (
-        "Measured: time of the choice that was predicted best over that of the best of all choices, one mark a problem "
-        f"and network; bar: median. Dashed: the goal for the median. Above {LARGEST_REGRET:g}: drawn there."
-    )
-    shown = [c for c in by_model[TRIED] if math.isfinite(c.measured + c.value) and not c.synchronous]
-    away = [abs(cell.value / cell.measured - 1) for cell in shown]
-    close = f"Predicted times are off by {np.median(away):.0%} in the median" if away else ""
-    lost = regrets(by_model[TRIED])
-    near = f"The choice of the pilot takes {np.median(lost):.2f} times the time of the best one" if lost else ""
-    return [
-        Figure(lambda: _draw_times(by_model[TRIED]), caption, finding=close),
-        Figure(lambda: _draw_regrets(by_model), words, finding=near),
-    ]
-
-
 def _draw_times(every: Sequence[Cell]) -> Any:
     halves, taus = list(dict.fromkeys(cell.half for cell in every)), sorted({cell.choice.tau for cell in every})
-    figure, axes = canvas(1, len(halves), height=4.2)
-    for ax, half in zip(axes[0], halves, strict=True):
-        shown = [c for c in every if c.half == half and math.isfinite(c.measured + c.value) and not c.synchronous]
+
+    def draw(ax: Any, half: str) -> None:
+        shown = [cell for cell in every if cell.half == half and cell.is_shown]
         for i, tau in enumerate(taus):
-            dots = [cell for cell in shown if cell.choice.tau == tau]
-            style = {"color": PALETTE[i % len(PALETTE)], "markersize": 3}
+            dots, how = [cell for cell in shown if cell.choice.tau == tau], style(i, "color", "marker")
+            label = f"{tau} local steps" if dots else None
             measured, value = [c.measured for c in dots], [c.value for c in dots]
-            ax.plot(measured, value, MARKS[i % len(MARKS)], label=f"{tau} local steps" if dots else None, **style)
+            ax.plot(measured, value, linestyle="none", markersize=3, label=label, **how)
             for cell in dots[::5]:
                 assert cell.predicted is not None  # its value is finite
                 ends = [float(cell.predicted.interval.lo), min(float(cell.predicted.interval.hi), 10 * cell.value)]
-                ax.plot([cell.measured] * 2, ends, color=style["color"], linewidth=0.6)
+                ax.plot([cell.measured] * 2, ends, color=how["color"], linewidth=0.6)
         line = np.array([min(c.measured for c in shown), max(c.measured for c in shown)])
         ax.plot(line, line, "--", color="black", linewidth=0.8)
         for factor in (1 - TAIL_GOAL, 1 + TAIL_GOAL):
             ax.plot(line, factor * line, ":", color="grey", linewidth=0.8)
-        ax.set(title=f"{half} half", xscale="log", yscale="log", xlabel="measured")
-        plain_ticks(ax.xaxis)
-        plain_ticks(ax.yaxis)
         ax.legend()
-    axes[0][0].set(ylabel="predicted")
-    return figure
+
+    settings: dict[str, Any] = {"x": "measured", "y": "predicted", "logs": "xy", "plain": "xy", "legend": False}
+    return chart(halves, draw, height=4.2, title="{} half".format, **settings)
 
 
 def _draw_regrets(by_model: dict[str, list[Cell]]) -> Any:
-    halves = list(dict.fromkeys(cell.half for cell in by_model[TRIED]))
-    figure, axes = canvas(1, len(halves), height=3.2)
-    for ax, half in zip(axes[0], halves, strict=True):
-        for x, (_, every) in enumerate(by_model.items()):
+    def draw(ax: Any, half: str) -> None:
+        for x, every in enumerate(by_model.values()):
             values = np.minimum(regrets([cell for cell in every if cell.half == half]), LARGEST_REGRET)
-            ax.plot(x + np.linspace(-0.3, 0.3, len(values)), values, MARKS[x], color=PALETTE[x], markersize=3)
+            how = {**style(x, "color", "marker"), "linestyle": "none", "markersize": 3}
+            ax.plot(x + np.linspace(-0.3, 0.3, len(values)), values, **how)
             ax.plot([x - 0.35, x + 0.35], [np.median(values)] * 2, color="black", linewidth=1.5)
         ax.axhline(REGRET_GOAL, color="black", linestyle="--", linewidth=0.8)
-        ax.set(title=f"{half} half", yscale="log", ylabel="regret")
-        ax.set_xticks(range(len(by_model)), [name.replace(" ", "\n", 1) for name in by_model])
-        plain_ticks(ax.yaxis)
-        ax.grid(visible=False, axis="x")
-    return figure
+        categories(ax, [name.replace(" ", "\n", 1) for name in by_model])
+
+    halves = list(dict.fromkeys(cell.half for cell in by_model[TRIED]))
+    settings: dict[str, Any] = {"title": "{} half".format, "logs": "y", "plain": "y", "ylabel": "regret"}
+    return chart(halves, draw, height=3.2, legend=False, **settings)
 
 
 # -- the study -------------------------------------------------------------------------------------------------------
@@ -711,11 +607,45 @@ class PredictionStudy(Design, Study):
 
     def judge(self, records: Sequence[Record]) -> list[Comparison]:
         """Return errors, coverage and regrets beside their goals; no theorem covers them, so that none decides."""
-        return rows(self, records)
+        rows: list[Comparison] = []
+        by_model = {model: cells(self, records, model) for model in MODELS}
+        for half in dict.fromkeys(cell.half for cell in by_model[TRIED]):
+            for model, every in by_model.items():
+                rows += _half_rows(self, model, half, [cell for cell in every if cell.half == half])
+            rows += _rule_rows(half, [cell for cell in by_model[TRIED] if cell.half == half])
+        quantity = "|predicted/measured - 1| of the time to the target, median"
+        for name in dict.fromkeys(cell.problem for cell in by_model[TRIED]):
+            errors = [cell.error for cell in by_model[TRIED] if cell.problem == name and not cell.synchronous]
+            rows.append(_row(TRIED, name, quantity, median_of(errors)))
+        return [*rows, *_second_rows(self.table(records, "seconds"))]
 
     def figures(self, records: Sequence[Record]) -> list[Figure]:
         """Return predicted against measured times, and regrets."""
-        return figures(self, records)
+        by_model = {model: cells(self, records, model) for model in (TRIED, FORMULAS, GUESS)}
+        if not by_model[TRIED]:
+            return []
+        hidden = sum(math.isinf(cell.value) for cell in by_model[TRIED])
+        ratios = ", ".join(f"{ratio:g}" for ratio in self.ratios)
+        caption = (
+            "Predicted by pilots (vertical) against measured in simulated trainings (horizontal): time to the target "
+            f"over that of synchronous uncompressed training; one mark a problem, choice and network (D/Y = {ratios}), "
+            f"bars: intervals at {self.level:.0%} of every fifth. Dashed: equal; dotted: {TAIL_GOAL:.0%} off. Choices "
+            f"that had not arrived when their trainings ended are left out, and {hidden} whose progress the pilots' "
+            "noise hides."
+        )
+        words = (
+            "Measured: time of the choice that was predicted best over that of the best of all choices, one mark a "
+            "problem and network; bar: median. Dashed: the goal for the median. Above "
+            f"{LARGEST_REGRET:g}: drawn there."
+        )
+        away = [abs(cell.value / cell.measured - 1) for cell in by_model[TRIED] if cell.is_shown]
+        close = f"Predicted times are off by {np.median(away):.0%} in the median" if away else ""
+        lost = regrets(by_model[TRIED])
+        near = f"The choice of the pilot takes {np.median(lost):.2f} times the time of the best one" if lost else ""
+        return [
+            Figure(lambda: _draw_times(by_model[TRIED]), caption, finding=close),
+            Figure(lambda: _draw_regrets(by_model), words, finding=near),
+        ]
 
 
 def _seeds(name: str) -> range:

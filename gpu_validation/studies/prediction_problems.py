@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,7 +14,6 @@ import torch
 from bounds.runtime import Communication, Ring, RingGather, RuntimeModel, ShiftedExponential, TwoShotRing
 from operators import ErrorFeedback, Feedback, Key, Operator, compressor
 from operators.exchange import Exchange
-from ratedist.pilots.pilot import Pilot
 
 from ..distributed.tensors import flat, floating_tensors
 from ..local_sgd.clock import Clock, SimulatedClock, Synchronisation
@@ -168,10 +168,7 @@ RESNET = ResNet20(source=DigitImages(side=16, held_out=0.65), batch=8, decay=0.0
 FEW: dict[str, Any] = {"operators": (QSGD, SIGN), "steps": 96}  # a gradient of eight images takes 8 ms on a core
 
 
-def _anew(workload: Workload, m: int, **fields: Any) -> Problem:
-    return Problem(HELD_OUT_LATER, workload, m, **{"seeds": 1, "first_seed": 100, **fields})
-
-
+_anew: Callable[..., Problem] = partial(Problem, HELD_OUT_LATER, seeds=1, first_seed=100)
 # The pilot was corrected after HELD_OUT had been run. These problems were run once, after the correction.
 PROBLEMS |= {
     "resnet20": _anew(RESNET, 2, **FEW),
@@ -187,92 +184,51 @@ PROBLEMS |= {
     "ridge, slow": _anew(Ridge(batch=8, eta=0.015), 4, seeds=2),
 }
 
-OTHERS: dict[str, Any] = {"operators": (QSGD, SIGN, TOP), "seeds": 2, "first_seed": 200}
-
 
 def _table(name: str, hidden: int, eta: float, split: Dirichlet | None = None) -> SmallNetwork:
     return SmallNetwork(source=Bundled(name), hidden=hidden, eta=eta, batch=16, split=split)
 
 
+def _classes(name: str, eta: float, split: Dirichlet) -> LogisticRegression:
+    return LogisticRegression(source=Bundled(name), batch=8, eta=eta, split=split)
+
+
+def _uneven(m: int, seed: int, alpha: float) -> Dirichlet:
+    return Dirichlet(m, seed=seed, alpha=alpha)
+
+
 # Models, data and optimizers that the halves above do not have: study `prediction-others`.
+OTHERS: dict[str, Any] = {"operators": (QSGD, SIGN, TOP), "seeds": 2, "first_seed": 200}
+_second: Callable[..., Problem] = partial(Problem, DESIGN_OTHERS, **OTHERS)
+_frozen: Callable[..., Problem] = partial(Problem, FROZEN, **OTHERS)
+SHORT: dict[str, Any] = {"operators": (QSGD, SIGN), "steps": 96, "seeds": 2, "first_seed": 300, "longer": 2.5}
+_fresh: Callable[..., Problem] = partial(Problem, FRESH, **SHORT)
+CANCER = "breast_cancer"
+ADAM = SmallNetwork(eta=0.003, split=_uneven(4, 2, 0.2))  # here local steps need up to 4.2 times the synchronous ones
+MOMENTUM = SmallNetwork(hidden=28, eta=0.02, start=3, split=_uneven(4, 3, 0.1))
+FEW_RATINGS = Factorisation(source=Ratings(users=24, items=20, seed=7), rank=3, eta=0.04)
+SMALLEST = SmallNetwork(hidden=10, batch=8, eta=0.01, start=8, split=_uneven(2, 8, 0.3))
+SMALL = SmallNetwork(hidden=14, batch=8, eta=0.2, start=9, split=_uneven(4, 9, 0.15))
 PROBLEMS |= {
-    name: Problem(half, workload, m, optimizer=optimizer, **OTHERS)
-    for name, half, workload, m, optimizer in (
-        ("mlp, Adagrad", DESIGN_OTHERS, SmallNetwork(hidden=20, eta=0.02), 4, "adagrad"),
-        ("gru, Adam", DESIGN_OTHERS, Recurrent(batch=8, eta=0.02), 2, "adam"),
-        ("conv net, momentum", DESIGN_OTHERS, LeNet(batch=8, eta=0.02, start=1), 2, "momentum"),
-        ("factors, AdamW", DESIGN_OTHERS, Factorisation(eta=0.03), 4, "adamw"),
-        (
-            "wine, Dirichlet(.3), momentum",
-            DESIGN_OTHERS,
-            _table("wine", 8, 0.004, Dirichlet(4, seed=2, alpha=0.3)),
-            4,
-            "momentum",
-        ),
-        (
-            "mlp, Dirichlet(.2), Adam",
-            DESIGN_OTHERS,
-            SmallNetwork(eta=0.003, split=Dirichlet(4, seed=2, alpha=0.2)),
-            4,
-            "adam",
-        ),
-        ("gru, Adagrad", FROZEN, Recurrent(batch=4, width=10, eta=0.1, start=2), 4, "adagrad"),
-        ("conv net, AdamW", FROZEN, LeNet(batch=16, eta=0.003, start=2), 2, "adamw"),
-        ("factors, momentum", FROZEN, Factorisation(source=Ratings(users=30, seed=1), rank=6, eta=0.1), 2, "momentum"),
-        (
-            "breast cancer, Dirichlet(.3), Adam",
-            FROZEN,
-            _table("breast_cancer", 12, 0.001, Dirichlet(2, seed=3, alpha=0.3)),
-            2,
-            "adam",
-        ),
-        (
-            "mlp, Dirichlet(.1), momentum",
-            FROZEN,
-            SmallNetwork(hidden=28, eta=0.02, start=3, split=Dirichlet(4, seed=3, alpha=0.1)),
-            4,
-            "momentum",
-        ),
-        (
-            "wine, Dirichlet(.5)",
-            FROZEN,
-            LogisticRegression(source=Bundled("wine"), batch=8, eta=0.03, split=Dirichlet(4, seed=4, alpha=0.5)),
-            4,
-            "sgd",
-        ),
-    )
-}
-
-# With Adam on these different data local steps need up to 4.2 times the synchronous steps.
-PROBLEMS["mlp, Dirichlet(.2), Adam"] = replace(PROBLEMS["mlp, Dirichlet(.2), Adam"], longer=2.5)
-
-SMALL: dict[str, Any] = {"operators": (QSGD, SIGN), "steps": 96, "seeds": 2, "first_seed": 300, "longer": 2.5}
-PROBLEMS |= {
-    name: Problem(FRESH, workload, m, optimizer=optimizer, **SMALL)
-    for name, workload, m, optimizer in (
-        ("wine, Dirichlet(.4), Adagrad", _table("wine", 10, 0.03, Dirichlet(4, seed=5, alpha=0.4)), 4, "adagrad"),
-        (
-            "breast cancer, Dirichlet(.2), AdamW",
-            LogisticRegression(
-                source=Bundled("breast_cancer"), batch=8, eta=0.01, split=Dirichlet(4, seed=6, alpha=0.2)
-            ),
-            4,
-            "adamw",
-        ),
-        ("factors, Adam", Factorisation(source=Ratings(users=24, items=20, seed=7), rank=3, eta=0.04), 2, "adam"),
-        (
-            "mlp, Dirichlet(.3), momentum",
-            SmallNetwork(hidden=10, batch=8, eta=0.01, start=8, split=Dirichlet(2, seed=8, alpha=0.3)),
-            2,
-            "momentum",
-        ),
-        (
-            "mlp, Dirichlet(.15)",
-            SmallNetwork(hidden=14, batch=8, eta=0.2, start=9, split=Dirichlet(4, seed=9, alpha=0.15)),
-            4,
-            "sgd",
-        ),
-    )
+    "mlp, Adagrad": _second(SmallNetwork(hidden=20, eta=0.02), 4, optimizer="adagrad"),
+    "gru, Adam": _second(Recurrent(batch=8, eta=0.02), 2, optimizer="adam"),
+    "conv net, momentum": _second(LeNet(batch=8, eta=0.02, start=1), 2, optimizer="momentum"),
+    "factors, AdamW": _second(Factorisation(eta=0.03), 4, optimizer="adamw"),
+    "wine, Dirichlet(.3), momentum": _second(_table("wine", 8, 0.004, _uneven(4, 2, 0.3)), 4, optimizer="momentum"),
+    "mlp, Dirichlet(.2), Adam": _second(ADAM, 4, optimizer="adam", longer=2.5),
+    "gru, Adagrad": _frozen(Recurrent(batch=4, width=10, eta=0.1, start=2), 4, optimizer="adagrad"),
+    "conv net, AdamW": _frozen(LeNet(batch=16, eta=0.003, start=2), 2, optimizer="adamw"),
+    "factors, momentum": _frozen(
+        Factorisation(source=Ratings(users=30, seed=1), rank=6, eta=0.1), 2, optimizer="momentum"
+    ),
+    "breast cancer, Dirichlet(.3), Adam": _frozen(_table(CANCER, 12, 0.001, _uneven(2, 3, 0.3)), 2, optimizer="adam"),
+    "mlp, Dirichlet(.1), momentum": _frozen(MOMENTUM, 4, optimizer="momentum"),
+    "wine, Dirichlet(.5)": _frozen(_classes("wine", 0.03, _uneven(4, 4, 0.5)), 4),
+    "wine, Dirichlet(.4), Adagrad": _fresh(_table("wine", 10, 0.03, _uneven(4, 5, 0.4)), 4, optimizer="adagrad"),
+    "breast cancer, Dirichlet(.2), AdamW": _fresh(_classes(CANCER, 0.01, _uneven(4, 6, 0.2)), 4, optimizer="adamw"),
+    "factors, Adam": _fresh(FEW_RATINGS, 2, optimizer="adam"),
+    "mlp, Dirichlet(.3), momentum": _fresh(SMALLEST, 2, optimizer="momentum"),
+    "mlp, Dirichlet(.15)": _fresh(SMALL, 4),
 }
 
 RATIOS = (0.5, 4.0, 20.0, 50.0)  # D/Y of the uncompressed sum
@@ -467,16 +423,8 @@ def carried_out(problem: Problem, choice: Choice, rings: Sequence[RingOf], *, se
 def _started(
     problem: Problem, choice: Choice, rings: Sequence[RingOf], *, seed: int, steps: int
 ) -> tuple[list[Replica], Clocks, Iterator[Any]]:
-    run = TrainingRun(
-        problem.workload,
-        choice.tau,
-        LAW,
-        seed,
-        steps=steps,
-        operator=choice.method(),
-        exchange=choice.exchange,
-        optimizer=problem.optimizer,
-    )
+    fields: dict[str, Any] = {"operator": choice.method(), "exchange": choice.exchange, "optimizer": problem.optimizer}
+    run = TrainingRun(problem.workload, choice.tau, LAW, seed, steps=steps, **fields)
     problem.workload.require_workers(problem.m)
     key = Key(seed).fold_in(STEP_TIMES)
     models = [RuntimeModel(LAW, communication=ring.communication(choice), m=problem.m) for ring in rings]
@@ -556,36 +504,14 @@ def piloted(problem: Problem, *, seed: int, moments: int, rounds: int) -> Record
             losses.append(objective(workload, looker, flat(floating_tensors(model))))
     steps = steps_to_share(range(0, problem.steps + 1, every), losses)
     halfway = round(steps / 2 / every)
-    pilots = [
-        _pilot(problem, *states[place], seed=seed, stage=stage, moments=moments, rounds=rounds)
-        for stage, place in enumerate((0, halfway))
-    ]
+    fields: dict[str, Any] = {"operators": problem.operators, "moments": moments, "seed": seed}
+    fields |= {"rounds": rounds, "round_taus": problem.taus}
+    pilots = []
+    for stage, place in enumerate((0, halfway)):
+        batches = [_draws(workload, seed, rank, stage + 3) for rank in range(problem.m)]
+        draws = _draws(workload, seed, 0, stage + 1)
+        pilots.append(pilot(*states[place], workload.loss_on, draws, worker_batches=batches, **fields))
     return {"pilots": [each.to_dict() for each in pilots], "steps": steps, "halfway": halfway * every}
-
-
-def _pilot(
-    problem: Problem,
-    model: torch.nn.Module,
-    optimizer: torch.optim.Optimizer,
-    *,
-    seed: int,
-    stage: int,
-    moments: int,
-    rounds: int,
-) -> Pilot:
-    workload = problem.workload
-    return pilot(
-        model,
-        optimizer,
-        workload.loss_on,
-        _draws(workload, seed, 0, stage + 1),
-        moments=moments,
-        operators=problem.operators,
-        rounds=rounds,
-        round_taus=problem.taus,
-        worker_batches=[_draws(workload, seed, rank, stage + 3) for rank in range(problem.m)],
-        seed=seed,
-    )
 
 
 def _draws(workload: Workload, seed: int, rank: int, stream: int) -> Iterator[Draw]:

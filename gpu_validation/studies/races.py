@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
+
+import numpy as np
 
 from bounds.runtime import RuntimeModel
 
@@ -12,6 +15,8 @@ from ..measurement.spec import TrainingRun
 from ..measurement.training import run_training
 from ..records.storage import Record
 from ..verdicts.comparisons import exact_row
+from ..verdicts.intervals import Median, median_of
+from ..verdicts.time_to_target import arrival
 from ..verdicts.verdict import Comparison
 
 CURVE = ("seconds", "step", "taus", "bits", "losses", "accuracies", "rounds", "steps_done", "took_s")
@@ -21,6 +26,32 @@ DIGITS_KEPT = 5  # of a recorded number
 def short(value: float) -> float:
     """Return a number with the digits that a record has."""
     return float(f"{value:.{DIGITS_KEPT}g}")
+
+
+def times_of(record: Record, targets: Sequence[float]) -> list[float | None]:
+    """Return the seconds of a run to each target, as records have them; None without arrival."""
+    times = [arrival(record["seconds"], record["losses"], target) for target in targets]
+    return [short(t) if np.isfinite(t) else None for t in times]
+
+
+def of_trial(races: Sequence[Record], method: str, trial: int) -> list[Record]:
+    """Return the runs of one trial of a method."""
+    return [race for race in races if (race["method"], race["trial"]) == (method, trial)]
+
+
+def seconds(times: Sequence[Sequence[float | None]]) -> np.ndarray:
+    """Return recorded times as an array; infinite without arrival."""
+    return np.array([[np.inf if t is None else t for t in of_run] for of_run in times])
+
+
+def arrivals(races: Sequence[Record], method: str, trial: int, target: int) -> np.ndarray:
+    """Return seconds to a target, one for each run of a trial; infinite where it did not arrive."""
+    return seconds([race["times"] for race in of_trial(races, method, trial)])[:, target]
+
+
+def faster(slow: np.ndarray, fast: np.ndarray, budget_s: float) -> Median:
+    """Return paired ratios over the seeds: 0 where the method did not arrive; the budget where the other did not."""
+    return median_of((np.minimum(slow, budget_s) / fast).tolist())
 
 
 def equal_numbers(runs: Sequence[TrainingRun], clock: RuntimeModel, m: int) -> Record:
@@ -40,5 +71,5 @@ def equal_numbers(runs: Sequence[TrainingRun], clock: RuntimeModel, m: int) -> R
 def same_row(record: Record, workload: str, quantity: str, theorem: str) -> Comparison:
     """Judge by equality what ``equal_numbers`` has counted."""
     equal, numbers = record["equal"], record["numbers"]
-    about = {"operator": "real processes", "workload": workload, "quantity": quantity, "theorem": theorem}
-    return exact_row(equal, numbers, equal == numbers, **about)
+    about: dict[str, Any] = {"workload": workload, "quantity": quantity, "theorem": theorem}
+    return exact_row(equal, numbers, equal == numbers, operator="real processes", **about)

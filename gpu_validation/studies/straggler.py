@@ -8,21 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from bounds import runtime
 from bounds.estimate import batch_means
-from bounds.runtime import (
-    AutoregressiveLogNormal,
-    Constant,
-    Exponential,
-    Gamma,
-    Law,
-    LogNormal,
-    Pareto,
-    PersistentStragglers,
-    ShiftedExponential,
-    StepTime,
-    Uniform,
-    Weibull,
-)
+from bounds.runtime import Constant, Gamma, Law, Pareto, StepTime
 from operators import Identity, Key
 
 from ..distributed.launch import RankContext, run_ranks
@@ -30,7 +18,7 @@ from ..measurement.iteration_time import IterationTimePlan, measure_iteration_ti
 from ..network import Network, Shape
 from ..records.seeds import derived
 from ..records.storage import Record
-from ..reporting.plotting import LINES, LINES_A_PANEL, MARKS, PALETTE, canvas, legend_below, plain_ticks
+from ..reporting.plotting import LINES, LINES_A_PANEL, MARKS, PALETTE, Spread, chart, error_bars, plain_ticks, ticks_at
 from ..timing import slowest_seconds, step_seconds
 from ..verdicts.comparisons import mean_row, out_of_scope
 from ..verdicts.iteration_time import barrier_timed_delay, iteration, iteration_time_rows
@@ -51,16 +39,16 @@ def laws() -> dict[str, StepTime]:
     """Name -> law of a step's time, all of mean STEP_S; one worker in four is always 1.5 times slower in the last."""
     y = STEP_S
     return {
-        "exponential": Exponential(y),
-        "shifted": ShiftedExponential(0.75 * y, 0.25 * y),
+        "exponential": runtime.Exponential(y),
+        "shifted": runtime.ShiftedExponential(0.75 * y, 0.25 * y),
         "pareto": Pareto(2 * y / 3, 3.0),
-        "uniform": Uniform(0.4 * y, 1.6 * y),
-        "weibull": Weibull(y / 1.2658234, 0.7),  # Gamma(1 + 1/.7) = 1.26582
+        "uniform": runtime.Uniform(0.4 * y, 1.6 * y),
+        "weibull": runtime.Weibull(y / 1.2658234, 0.7),  # Gamma(1 + 1/.7) = 1.26582
         "gamma": Gamma(2.5, y / 2.5),
-        "lognormal": LogNormal.from_moments(y, 0.5 * y),
+        "lognormal": runtime.LogNormal.from_moments(y, 0.5 * y),
         "heavy": Pareto(y / 3, 1.5),
-        "autoregressive": AutoregressiveLogNormal(y, 0.3, 0.9),
-        "persistent": PersistentStragglers(Gamma(4.0, y / 4.5), (1.0, 1.0, 1.0, 1.5)),
+        "autoregressive": runtime.AutoregressiveLogNormal(y, 0.3, 0.9),
+        "persistent": runtime.PersistentStragglers(Gamma(4.0, y / 4.5), (1.0, 1.0, 1.0, 1.5)),
     }
 
 
@@ -215,12 +203,8 @@ def _drawn_row(case: str, record: Record, at: Record, level: float, rounds: int)
         slack = APPROXIMATE[case] * at["predicted_s"]
         wider = (row.interval[0] - slack, row.interval[1] + slack)
         words = f"E max over m workers, within the stated {APPROXIMATE[case]:.1%}"
-        return replace(
-            row,
-            interval=wider,
-            verdict=tight_verdict(wider, at["predicted_s"], MARGIN * at["predicted_s"]),
-            theorem=words,
-        )
+        verdict = tight_verdict(wider, at["predicted_s"], MARGIN * at["predicted_s"])
+        return replace(row, interval=wider, verdict=verdict, theorem=words)
     return row
 
 
@@ -236,29 +220,23 @@ def _draw_tau(records: Sequence[Record]) -> Any:
     for m in sorted({r["m"] for r in records}):
         cases = list(dict.fromkeys(r["case"] for r in records if r["m"] == m))
         panels += [(m, cases[i : i + LINES_A_PANEL]) for i in range(0, len(cases), LINES_A_PANEL)]
-    figure, axes = canvas(-(-len(panels) // 2), min(2, len(panels)), height=3.4)
     styles = _styles(records)
-    for ax in axes.flat[len(panels) :]:
-        ax.axis("off")
-    for ax, (m, cases) in zip(axes.flat, panels, strict=False):
-        chosen = [r for r in records if r["m"] == m and r["case"] in cases]
-        _draw_curves(ax, chosen, "tau", styles)
-        ax.set(title=f"m = {m}")
-    axes[0, 0].set(ylabel="seconds per iteration")
-    legend_below(figure, *axes.flat)
-    return figure
+
+    def draw(ax: Any, panel: tuple[int, list[str]]) -> None:
+        m, cases = panel
+        _draw_curves(ax, [r for r in records if r["m"] == m and r["case"] in cases], "tau", styles)
+
+    title, y = lambda panel: f"m = {panel[0]}", "seconds per iteration"
+    return chart(panels, draw, columns=2, height=3.4, title=title, x="tau", y=y)
 
 
 def _draw_m(records: Sequence[Record]) -> Any:
-    taus = sorted({r["tau"] for r in records})
-    figure, axes = canvas(1, len(taus), height=3.6)
-    styles = _styles(records)
-    for ax, tau in zip(axes[0], taus, strict=True):
+    taus, styles = sorted({r["tau"] for r in records}), _styles(records)
+
+    def draw(ax: Any, tau: int) -> None:
         _draw_curves(ax, [r for r in records if r["tau"] == tau], "m", styles)
-        ax.set(title=f"tau = {tau}")
-    axes[0, 0].set(ylabel="seconds per iteration")
-    legend_below(figure, *axes.flat)
-    return figure
+
+    return chart(taus, draw, height=3.6, title="tau = {}".format, x="m", y="seconds per iteration")
 
 
 def _styles(records: Sequence[Record]) -> dict[str, tuple[str, str, str]]:
@@ -273,14 +251,11 @@ def _draw_curves(ax: Any, records: Sequence[Record], key: str, styles: dict[str,
         of_case = sorted((r for r in records if r["case"] == case), key=lambda r: r[key])
         colour, mark, line = styles[case]
         x, estimates = [r[key] for r in of_case], [iteration(r) for r in of_case]
-        middle = np.array([f.value for f in estimates])
-        bars = [middle - [float(f.interval.lo) for f in estimates], [float(f.interval.hi) for f in estimates] - middle]
-        ax.errorbar(x, middle, yerr=bars, fmt=mark, color=colour, markersize=5, capsize=3, label=case)
+        spreads = [Spread(e.value, (float(e.interval.lo), float(e.interval.hi))) for e in estimates]
+        error_bars(ax, x, spreads, fmt=mark, color=colour, markersize=5, capsize=3, label=case)
         ax.plot(x, [predicted(r) for r in of_case], line, color=colour, linewidth=1)
-    shown = sorted({r[key] for r in records})
-    ax.set(xscale="log", yscale="log", xlabel=key)
-    ax.set_xticks(shown, [str(value) for value in shown])
-    ax.set_xticks([], minor=True)
+    ax.set(xscale="log", yscale="log")
+    ticks_at(ax, sorted({r[key] for r in records}))
     plain_ticks(ax.yaxis)
 
 

@@ -26,7 +26,7 @@ from ..measurement.spec import TrainingRun
 from ..measurement.training import run_training
 from ..network import Shape
 from ..records.storage import Record
-from ..reporting.plotting import LINES, MARKS, PALETTE, canvas, legend_below, plain_ticks
+from ..reporting.plotting import LINES, MARKS, PALETTE, Spread, categories, chart, error_bars, ticks_at
 from ..verdicts.comparisons import exact_row, mean_row, ratio_row, unjudged_row
 from ..verdicts.simulation_agreement import agreement_rows, compared
 from ..verdicts.verdict import Comparison
@@ -54,6 +54,12 @@ class Problem:
     def runtime(self) -> RuntimeModel:
         """Constant times."""
         return RuntimeModel(step=Constant(STEP_S), delay_s=DELAY_S, m=self.m)
+
+    @property
+    def constants(self) -> dict[str, float]:
+        """Arguments of the theorems."""
+        c = self.workload.constants()
+        return {"gap": c.gap, "eta": self.workload.eta, "L": c.L, "sigma2": c.sigma2, "m": self.m}
 
     def steps(self, tau: int) -> int:
         """Return local steps of all whole rounds within the budget, at least one round."""
@@ -144,8 +150,7 @@ SEEDS, BLOCKS = 8, 4  # of one unit, and how many units there are
 
 def claimed() -> int:
     """Return Theorem 2's choice."""
-    w, c = BEST.workload, BEST.workload.constants()
-    arguments = {"gap": c.gap, "eta": w.eta, "L": c.L, "sigma2": c.sigma2}
+    arguments = {name: value for name, value in BEST.constants.items() if name != "m"}
     best = tau_star(**arguments, delay_s=DELAY_S, time_s=BEST.time_s).integer
     assert best is not None  # there is noise
     return best
@@ -183,30 +188,16 @@ def measure_around(block: int) -> Record:
 
 def best_rows(records: Sequence[Record], level: float) -> list[Comparison]:
     """Return half and double the claimed tau against it: each ratio must be above 1."""
-    if not records:
-        return []
-    claim = records[0]["claimed"]
-    return [
-        _ratio_row(records, claim, other, words, level)
-        for other, words in ((claim // 2, "half"), (2 * claim, "double"))
-        if str(other) in records[0]["values"] and str(claim) in records[0]["values"]
-    ]
-
-
-def _ratio_row(records: Sequence[Record], claim: int, other: int, words: str, level: float) -> Comparison:
-    theirs, ours = ([v for r in records for v in r["values"][str(tau)]] for tau in (other, claim))
-    variances = records[0]["variances"]
-    return ratio_row(
-        theirs,
-        ours,
-        (variances[str(other)], variances[str(claim)]),
-        level=level,
-        operator="whole models",
-        workload=f"equal eigenvalues, m = {BEST.m}",
-        quantity=f"mean of |grad F|^2 at the workers: {words} the tau of theorem 2 over that tau",
-        theorem="theorem 2",
-        tau=other,
-    )
+    claim = records[0]["claimed"] if records else 0
+    about = {"operator": "whole models", "workload": f"equal eigenvalues, m = {BEST.m}", "theorem": "theorem 2"}
+    rows = []
+    for other, words in ((claim // 2, "half"), (2 * claim, "double")) if records else ():
+        if all(str(tau) in records[0]["values"] for tau in (other, claim)):
+            theirs, ours = ([v for r in records for v in r["values"][str(tau)]] for tau in (other, claim))
+            variances = tuple(records[0]["variances"][str(tau)] for tau in (other, claim))
+            quantity = f"mean of |grad F|^2 at the workers: {words} the tau of theorem 2 over that tau"
+            rows.append(ratio_row(theirs, ours, variances, level=level, quantity=quantity, tau=other, **about))
+    return rows
 
 
 # -- rows ------------------------------------------------------------------------------------------------------------
@@ -242,22 +233,10 @@ def theorem_rows(name: str, records: Sequence[Record], level: float) -> list[Com
 
 def _bounded_rows(name: str, records: Sequence[Record], tau: int, level: float) -> list[Comparison]:
     problem = PROBLEMS[name]
-    w, c, values = problem.workload, problem.workload.constants(), values_at(records, tau, "gradient2")
-    about: dict[str, Any] = {
-        "operator": "whole models",
-        "workload": f"{name}, m = {problem.m}",
-        "quantity": "mean of |grad F|^2 over the steps",
-        "tau": tau,
-    }
-    arguments = {
-        "gap": c.gap,
-        "eta": w.eta,
-        "L": c.L,
-        "sigma2": c.sigma2,
-        "tau": tau,
-        "m": problem.m,
-        "K": problem.steps(tau),
-    }
+    w, values = problem.workload, values_at(records, tau, "gradient2")
+    about: dict[str, Any] = {"operator": "whole models", "workload": f"{name}, m = {problem.m}", "tau": tau}
+    about["quantity"] = "mean of |grad F|^2 over the steps"
+    arguments = {**problem.constants, "tau": tau, "K": problem.steps(tau)}
     growing = isinstance(w, MultiplicativeQuadratic)
     if isinstance(w, MultiplicativeQuadratic):
         arguments["noise_growth"] = w.noise_growth
@@ -282,16 +261,9 @@ def _limit_row(name: str, records: Sequence[Record], tau: int) -> Comparison:
     limit = heterogeneous.fixed_point(w.H, w.c, eta=w.eta, tau=tau) - heterogeneous.minimiser(w.H, w.c)
     value = float(0.5 * limit @ w.H.mean(axis=0) @ limit)
     (measured,) = set(values_at(records, tau, "gap"))
-    return exact_row(
-        measured,
-        value,
-        abs(measured - value) <= SETTLED * w.constants().gap,
-        operator="whole models",
-        workload=f"{name}, m = {w.workers}",
-        quantity="F - inf F at the end",
-        theorem="fixed point of a round",
-        tau=tau,
-    )
+    about: dict[str, Any] = {"operator": "whole models", "workload": f"{name}, m = {w.workers}", "tau": tau}
+    about |= {"quantity": "F - inf F at the end", "theorem": "fixed point of a round"}
+    return exact_row(measured, value, abs(measured - value) <= SETTLED * w.constants().gap, **about)
 
 
 def regrets(records: Sequence[Record], choice: str, field: str) -> np.ndarray | None:
@@ -340,39 +312,30 @@ GRID_SHOWN = (1, 4, 16, 64)
 
 def draw_values(swept: dict[str, list[Record]], real: Sequence[tuple[Any, Record]]) -> Any:
     """Return a panel for every problem: the value at every tau, theory, and the advised tau."""
-    rows = -(-len(swept) // 3)
-    figure, axes = canvas(rows, 3, height=3.4)
-    for ax in axes.flat[len(swept) :]:
-        ax.set_axis_off()
-    for ax, (name, records) in zip(axes.flat, swept.items(), strict=False):
+
+    def draw(ax: Any, name: str) -> None:
+        records, problem = swept[name], PROBLEMS[name]
         taus = records[0]["taus"]
-        values = np.array([values_at(records, tau, "gradient2") for tau in taus])
-        middle = values.mean(axis=1)
-        spread = [middle - values.min(axis=1), values.max(axis=1) - middle]
-        ax.errorbar(taus, middle, yerr=spread, fmt="o", color="black", markersize=4, capsize=2)
-        _draw_theory(ax, PROBLEMS[name], taus)
-        of_problem = [r for unit, r in real if unit.problem == name]
-        ax.plot(
-            [r["tau"] for r in of_problem], [r["gradient2"] for r in of_problem], "x", color=PALETTE[1], markersize=8
-        )
+        spreads = [Spread.of(values_at(records, tau, "gradient2")) for tau in taus]
+        error_bars(ax, taus, spreads, fmt="o", color="black", markersize=4, capsize=2)
+        _draw_theory(ax, problem, taus)
+        points = [(r["tau"], r["gradient2"]) for unit, r in real if unit.problem == name]
+        ax.plot([x for x, _ in points], [y for _, y in points], "x", color=PALETTE[1], markersize=8)
         for tau, names in _by_tau(records[0]["advised"]).items():
             ax.axvline(tau, color=PALETTE[0], linewidth=0.8, alpha=0.6)
             place = ax.get_xaxis_transform()
             ax.text(tau, 0.98, ", ".join(names), rotation=90, va="top", ha="right", fontsize=6, transform=place)
-        ax.set(title=f"{name}, m = {PROBLEMS[name].m}", xscale="log", yscale="log", xlabel="tau")
-        ax.set_xticks(GRID_SHOWN, [str(tau) for tau in GRID_SHOWN])
-        ax.set_xticks([], minor=True)
-        plain_ticks(ax.yaxis)
-    for ax in axes[:, 0]:
-        ax.set(ylabel="mean of |grad F|^2")
-    return figure
+        ax.set(xscale="log")
+        ticks_at(ax, GRID_SHOWN)
+
+    settings: dict[str, Any] = {"title": lambda name: f"{name}, m = {PROBLEMS[name].m}", "legend": False}
+    settings |= {"x": "tau", "y": "mean of |grad F|^2", "logs": "y", "plain": "y"}
+    return chart(list(swept), draw, columns=3, height=3.4, **settings)
 
 
 def _draw_theory(ax: Any, problem: Problem, taus: Sequence[int]) -> None:
-    w, c = problem.workload, problem.workload.constants()
-    if not isinstance(w, HeterogeneousQuadratics | MultiplicativeQuadratic):
-        arguments = {"gap": c.gap, "eta": w.eta, "L": c.L, "sigma2": c.sigma2, "m": problem.m}
-        bounds = [float(pasgd_convex(**arguments, tau=tau, K=problem.steps(tau))) for tau in taus]
+    if not isinstance(problem.workload, HeterogeneousQuadratics | MultiplicativeQuadratic):
+        bounds = [float(pasgd_convex(**problem.constants, tau=tau, K=problem.steps(tau))) for tau in taus]
         ax.plot(taus, bounds, LINES[1], color=PALETTE[2], linewidth=1)
     exact = [exact_value(problem, tau) for tau in taus]
     if None not in exact:
@@ -388,26 +351,21 @@ def _by_tau(advised: dict[str, int]) -> dict[int, list[str]]:
 
 def draw_regrets(swept: dict[str, list[Record]]) -> Any:
     """Return every choice's value over the best one, problem by problem."""
-    figure, axes = canvas(1, 2, height=3.8)
     choices = list(dict.fromkeys(choice for records in swept.values() for choice in records[0]["advised"]))
-    words = {"gradient2": "mean of |grad F|^2", "gap": "F - inf F at the end"}
-    for ax, (field, title) in zip(axes[0], words.items(), strict=True):
+    words = {"mean of |grad F|^2": "gradient2", "F - inf F at the end": "gap"}
+
+    def draw(ax: Any, title: str) -> None:
         for i, choice in enumerate((*choices, PLANNED)):
             for j, records in enumerate(swept.values()):
-                ratios = regrets(records, choice, field)
+                ratios = regrets(records, choice, words[title])
                 if ratios is not None:
-                    x = j + 0.12 * (i - len(choices) / 2)
-                    middle = float(ratios.mean())
-                    bars = [[middle - ratios.min()], [ratios.max() - middle]]
-                    ax.errorbar([x], [middle], yerr=bars, fmt=MARKS[i], color=PALETTE[i], markersize=5, capsize=2)
+                    x, how = j + 0.12 * (i - len(choices) / 2), {"fmt": MARKS[i], "color": PALETTE[i]}
+                    error_bars(ax, [x], [Spread.of(ratios)], markersize=5, capsize=2, **how)
             ax.plot([], [], MARKS[i], color=PALETTE[i], label=choice)
         ax.axhline(1, color="black", linewidth=0.8)
-        ax.set(title=title, yscale="log", ylabel="over the best tau measured")
-        ax.set_xticks(range(len(swept)), list(swept), rotation=20, ha="right")
-        plain_ticks(ax.yaxis)
-        ax.grid(visible=False, axis="x")
-    legend_below(figure, *axes.flat)
-    return figure
+        categories(ax, list(swept), rotation=20, ha="right")
+
+    return chart(list(words), draw, height=3.8, logs="y", plain="y", ylabel="over the best tau measured")
 
 
 # -- the study -------------------------------------------------------------------------------------------------------

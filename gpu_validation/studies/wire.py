@@ -17,7 +17,7 @@ from ..distributed.topologies import TOPOLOGIES
 from ..measurement.wire import WirePlan, measure_wire
 from ..network import Network, Shape
 from ..records.storage import Record
-from ..reporting.plotting import MARKS, PALETTE, canvas, legend_below
+from ..reporting.plotting import MARKS, PALETTE, chart
 from ..verdicts.envelope import ETHERNET_BYTES, HEADERS_BYTES
 from ..verdicts.verdict import Comparison
 from ..verdicts.wire import fitted_line, wire_rows
@@ -110,15 +110,12 @@ def _exchanges(records: Sequence[Record]) -> list[Record]:
 
 
 def _draw(records: Sequence[Record]) -> Any:
-    sizes = sorted({r["m"] for r in records})
-    figure, axes = canvas(1, len(sizes), height=4)
-    for ax, m in zip(axes[0], sizes, strict=True):
+    def draw(ax: Any, m: int) -> None:
         for topology, colour, mark in zip(dict.fromkeys(r["topology"] for r in records), cycle(PALETTE), cycle(MARKS)):
             _draw_topology(ax, [r for r in records if (r["topology"], r["m"]) == (topology, m)], colour, mark, topology)
-        ax.set(title=f"m = {m}", xscale="log", yscale="log", xlabel="payload bytes, all ranks")
-    axes[0, 0].set(ylabel="interface bytes / payload bytes")
-    legend_below(figure, *axes.flat)
-    return figure
+
+    sizes, x, y = sorted({r["m"] for r in records}), "payload bytes, all ranks", "interface bytes / payload bytes"
+    return chart(sizes, draw, height=4, title="m = {}".format, logs="xy", x=x, y=y)
 
 
 def _draw_topology(ax: Any, mine: Sequence[Record], colour: str, mark: str, label: str) -> None:

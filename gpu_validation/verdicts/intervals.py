@@ -229,6 +229,17 @@ class Median:
     n: int
 
 
+def tail_of(values: Sequence[float], share: float) -> Median:
+    """Return the least value that ``share`` of the values do not exceed, with an interval up to the largest."""
+    tail = float(np.quantile(values, share, method="inverted_cdf"))
+    return Median(tail, (tail, max(values)), 0.0, len(values))
+
+
+def number_of(value: float, n: int) -> Median:
+    """Return a number that n draws gave, with no interval."""
+    return Median(value, (value, value), 0.0, n)
+
+
 def median_of(values: Sequence[float], *, level: float = LEVEL) -> Median:
     """Return the median with the shortest symmetric pair of order statistics at ``level``.
 

@@ -72,6 +72,29 @@ def near(measured: float, bound: float) -> tuple[Verdict, str]:
     return Verdict.INCONCLUSIVE, f"{away:+.1%} from the model; the noise of a shared machine has no bound"
 
 
+def seconds_row(races: Sequence[Record], predicted: Sequence[float], words: str, **about: Any) -> Comparison:
+    """Compare real seconds per iteration with the runtime model; deciding nothing.
+
+    ``races`` and ``predicted`` have one entry a seed.  ``words`` describes the machine.
+    """
+    measured, bound = [race["took_s"] / race["steps_done"] for race in races], float(np.median(predicted))
+    verdict, reason = near(float(np.median(measured)), bound)
+    return Comparison(
+        quantity="seconds per iteration, median over the seeds",
+        measured=float(np.median(measured)),
+        interval=(min(measured), max(measured)),
+        bound=bound,
+        side="tight",
+        verdict=verdict,
+        reason=reason,
+        theorem=f"E max of mean Y + D / tau; {words}",
+        n=len(races),
+        decides=False,
+        unit="s",
+        **about,
+    )
+
+
 def _iteration_row(record: Record) -> Comparison:
     """Compare the mean with the prediction, by the interval of the drawn steps."""
     estimate = iteration(record)
