@@ -24,7 +24,7 @@ SPAN = 100.0  # a curve goes from 1/SPAN to SPAN times the point, inside the ass
 FAMILIES = {  # operators by family, each family in one colour of PALETTE in all figures
     "sparse": ("topk", "randomk", "scaled_randomk", "hard_threshold", "low_rank"),
     "signs": ("sign", "scaled_sign", "signsgd", "one_bit_sgd"),
-    "levels": ("qsgd", "klevel", "terngrad", "natural", "natural_dithering", "block_integer"),
+    "levels": ("qsgd", "qsgd_entropy", "klevel", "terngrad", "natural", "natural_dithering", "block_integer"),
     "rotated": ("eden", "drive", "rabitq", "turboquant", "quic_fl", "rotated_klevel", "kashin"),
     "sparse dithering": ("sparse_dithering", "arithmetic_sparse_dithering", "randomised_sparse_dithering"),
     "trellis, lattice": ("tcdq", "e8"),

@@ -130,41 +130,29 @@ def bound_overview(package: str) -> str:
 
 def bound_section(bound: Bound, package: str) -> str:
     """One bound: the inequality, its symbols, assumptions, source, status, test points, and its derivation."""
-    facts = [
-        ("Says", f"{SIDES[bound.side]} on: {escape(bound.quantity)}, in {escape(_unit(bound.unit))}."),
-        ("About", f"{escape(bound.setting.about())}."),
-        ("Needs", _needs(bound)),
-        ("Where", _functions(bound)),
-        ("Holds for", _domains(bound)),
-        ("Assuming", _assumptions(bound)),
-        ("Source", _source(bound)),
-        ("Status", f"{bound.status.value}; see [what a status means](status)."),
-    ]
-    if bound.free is not None:
-        facts.append(
-            ("Free parameter", f"{code(bound.free.symbol.name)}: any value gives a bound; `.best()` finds the best.")
-        )
-    if bound.note:
-        facts.append(("Note", escape(bound.note)))
-    if measured := records.looseness(bound.name):
-        facts.append(("Measured", measured))
-    body = "\n".join(f"{name}\n: {text}\n" for name, text in facts if text)
-    return "\n".join(
-        (
-            f"(bound-{bound.name})=",
-            f"# {code(bound.name)}",
-            "",
-            eval_rst(
-                [f".. py:data:: {package}.{bound.name}", "   :type: ~bounds.bound.Bound", "   :no-contents-entry:"],
-            ),
-            formula(bound.latex()),
-            "",
-            body,
-            _test_points(bound),
-            _derivation(bound),
-            _steps(bound),
-        )
-    )
+    free = "" if bound.free is None else f"{code(bound.free.symbol.name)}: any value gives a bound; "
+    facts = {
+        "Says": f"{SIDES[bound.side]} on: {escape(bound.quantity)}, in {escape(_unit(bound.unit))}.",
+        "About": f"{escape(bound.setting.about())}.",
+        "Needs": _needs(bound),
+        "Where": _functions(bound),
+        "Holds for": _domains(bound),
+        "Assuming": _assumptions(bound),
+        "Source": _source(bound),
+        "Status": f"{bound.status.value}; see [what a status means](status).",
+        "Free parameter": free and f"{free}`.best()` finds the best.",
+        "Note": escape(bound.note or ""),
+        "Measured": records.looseness(bound.name),
+    }
+    body = "\n".join(f"{name}\n: {text}\n" for name, text in facts.items() if text)
+    lines = [f".. py:data:: {package}.{bound.name}", "   :type: ~bounds.bound.Bound", "   :no-contents-entry:"]
+    parts = (formula(bound.latex()), "", body, _test_points(bound), _derivation(bound), _steps(bound))
+    return _page("bound", bound.name, eval_rst(lines), *parts)
+
+
+def _page(kind: str, name: str, *parts: str) -> str:
+    """A page with its label and its name as the title."""
+    return "\n".join((f"({kind}-{name})=", f"# {code(name)}", "", *parts))
 
 
 def _unit(unit: str) -> str:
@@ -359,44 +347,33 @@ def operator_overview() -> str:
     rows = []
     for name, cls in all_operators().items():
         example = cls.examples()[0]
-        rows.append(
-            [
-                _to_entry("operator", name),
-                code(specification(example)),
-                claim_text(example.claim(DIMENSION)),
-                size_text(example.bits(DIMENSION)),
-            ]
-        )
-    return table(["name", "for example", f"class at d = {DIMENSION:,}", "bits per coordinate"], rows)
+        rows.append([_to_entry("operator", name), *_stated(example)])
+    return table(["name", "for example", *STATED], rows)
+
+
+STATED = (f"class at d = {DIMENSION:,}", "bits per coordinate")
+
+
+def _stated(operator: Operator) -> list[str]:
+    """What an instance says of itself: specification, class and length."""
+    claim, size = operator.claim(DIMENSION), operator.bits(DIMENSION)
+    return [code(specification(operator)), claim_text(claim), size_text(size)]
 
 
 def _operator_section(name: str, cls: type[Operator]) -> str:
-    stated = [
-        [code(specification(example)), claim_text(example.claim(DIMENSION)), size_text(example.bits(DIMENSION))]
-        for example in cls.examples()
-    ]
-    header = ["specification", f"class at d = {DIMENSION:,}", "bits per coordinate"]
-    parts = [
-        f"(operator-{name})=",
-        f"# {code(name)}",
-        "",
-        escape(summary(cls)),
-        "",
-        *_other_names(name),
-        eval_rst(
-            [
-                f".. autoclass:: operators.{cls.__name__}",
-                "   :members:",
-                "   :exclude-members: examples, name, randomness, sources",
-            ]
-        ),
-        table(header, stated),
-        _symmetries(cls.examples()[0]),
-        "",
-    ]
+    stated = table(["specification", *STATED], [_stated(example) for example in cls.examples()])
+    parts = [_described(cls, name, "examples, name, randomness, sources"), stated]
+    parts += [_symmetries(cls.examples()[0]), ""]
     if measured := records.operator_rows(name):
         parts += ["Measured on Gaussian input:", "", measured]
-    return "\n".join(parts)
+    return _page("operator", name, *parts)
+
+
+def _described(cls: type, name: str, without: str) -> str:
+    """Summary, other names and the documentation of a class."""
+    options = ["   :members:", f"   :exclude-members: {without}"]
+    documented = eval_rst([f".. autoclass:: operators.{cls.__name__}", *options])
+    return "\n".join((escape(summary(cls)), "", *_other_names(name), documented))
 
 
 def _other_names(name: str) -> list[str]:
@@ -450,16 +427,4 @@ def family_overview(kind: str) -> str:
 
 
 def _family_section(kind: str, name: str, cls: type) -> str:
-    return "\n".join(
-        (
-            f"({kind}-{name})=",
-            f"# {code(name)}",
-            "",
-            escape(summary(cls)),
-            "",
-            *_other_names(name),
-            eval_rst(
-                [f".. autoclass:: operators.{cls.__name__}", "   :members:", "   :exclude-members: name, sources"]
-            ),
-        )
-    )
+    return _page(kind, name, _described(cls, name, "name, sources"))

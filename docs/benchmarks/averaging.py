@@ -31,7 +31,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from comparing import quotient
-from ranks import Action, Sent, carry_out, in_turns, links, network, ring_bytes, size_of
+from ranks import Action, Sent, at_rate, in_turns, network, on_network, ring_bytes, size_of
 from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
 
 from bounds.schedules import AdaComm, GradientRetention, GradientRetentionState, Observation, Schedule
@@ -252,7 +252,4 @@ def main(
     importlib.import_module("torch._dynamo")  # which every optimizer imports when it first steps; before the fork
     work = partial(measured, hidden, only, repeats)
     for size, rate in itertools.product(processes, mbit):
-        common = {"processes": size, "mbit_per_s": rate or None}
-        with links(size, rate) as shaped:
-            for record in carry_out(work, size, shaped, scheduling):
-                yield {"benchmark": record.pop("benchmark"), **common, **record}
+        yield from on_network(work, size, at_rate(rate), scheduling, mbit_per_s=rate or None)

@@ -25,7 +25,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 from comparing import quotient
-from ranks import Action, backward_passes, carry_out, in_turns, links
+from ranks import Action, at_rate, backward_passes, in_turns, on_network
 
 from gpu_validation.distributed.launch import RankContext
 from gpu_validation.distributed.scheduling import Scheduling
@@ -98,10 +98,9 @@ def main(
     scheduling: Scheduling = "normal",
 ) -> Iterator[dict[str, Any]]:
     for size, rate, length in itertools.product(processes, mbit, d):
-        common = {"processes": size, "mbit_per_s": rate or None, "d": length}
-        if not fits(length, size):
-            yield {"left_out": "not enough free memory", "needed_bytes": size * length * BYTES_PER_ENTRY, **common}
+        where = {"mbit_per_s": rate or None, "d": length}
+        if fits(length, size):
+            yield from on_network(partial(measured, length, seconds), size, at_rate(rate), scheduling, **where)
             continue
-        with links(size, rate) as network:
-            for record in carry_out(partial(measured, length, seconds), size, network, scheduling):
-                yield {**common, **record}
+        needed = {"needed_bytes": size * length * BYTES_PER_ENTRY, "processes": size}
+        yield {"left_out": "not enough free memory", **needed, **where}

@@ -27,11 +27,11 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from ranks import Record, carry_out
+from ranks import Record, on_network
 
 from gpu_validation import PeriodicAveraging
 from gpu_validation.distributed.launch import RankContext
-from gpu_validation.network import Network, Shape
+from gpu_validation.network import Shape
 from gpu_validation.network.port import Port
 
 WARM_UP = 2  # rounds that are not counted
@@ -170,16 +170,9 @@ def main(
 ) -> Iterator[Record]:
     """One record for each measurement."""
     step_s = step_ms * 1e-3
-    yield from on_network(Shape(delay_s=PEAK_DELAY_S), processes, partial(measure_peaks, d, rounds, step_s))
+    yield from on_network(partial(measure_peaks, d, rounds, step_s), processes, Shape(delay_s=PEAK_DELAY_S))
     for ratio in ratios:
         # a third of D is the way there and back, the rest the bytes of a vector to every other rank
         length_s = ratio * step_s
         shape = Shape(rate_bit_per_s=32 * d * (processes - 1) / (length_s * 2 / 3), delay_s=length_s / 6)
-        yield from on_network(shape, processes, partial(measure, d, rounds, step_s, ratio))
-
-
-def on_network(shape: Shape, m: int, work: Callable[[RankContext], Iterator[Record]]) -> Iterator[Record]:
-    """What is measured between processes on a network of this shape."""
-    with Network.of(shape, m) as network:
-        for row in carry_out(work, m, network):
-            yield {**row, "network": network.description}
+        yield from on_network(partial(measure, d, rounds, step_s, ratio), processes, shape)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed as dist
-from ranks import Action, carry_out, in_turns, links, network
+from ranks import Action, at_rate, in_turns, network, on_network
 from torch.nn.functional import cross_entropy
 
 from gpu_validation.distributed.launch import RankContext
@@ -141,7 +141,5 @@ def main(
         chosen = compressor(name)
         chosen(torch.randn(4096), key=Key(0))  # type: ignore[operator]
     for rate in mbit:
-        where = {"processes": processes, "mbit_per_s": rate}
-        with links(processes, rate) as shaped:
-            for record in carry_out(partial(compared, hidden, rate, repeats), processes, shaped, scheduling):
-                yield {"record": record.pop("record"), **where, **record}
+        work = partial(compared, hidden, rate, repeats)
+        yield from on_network(work, processes, at_rate(rate), scheduling, mbit_per_s=rate)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import closing, nullcontext
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from gpu_validation.distributed.launch import RankContext, run_ranks
 from gpu_validation.distributed.scheduling import Scheduling
-from gpu_validation.network import Network
+from gpu_validation.network import Network, Shape
 from operators import Feedback, Operator
 from operators.ddp import register
 from operators.exchange.choice import Exchange
@@ -65,27 +65,30 @@ def size_of(model: torch.nn.Module) -> int:
     return sum(p.numel() for p in model.parameters())
 
 
-def links(processes: int, mbit: float) -> AbstractContextManager[Network | None]:
-    """Make a network of this rate between the ranks; with 0 they use the loopback interface."""
-    return Network(processes, rate_bit_per_s=1e6 * mbit, mtu=MTU) if mbit else nullcontext()
+def at_rate(mbit: float) -> Shape | None:
+    """Return the shape of a network of this rate; 0 stands for the loopback interface, which has none."""
+    return Shape(rate_bit_per_s=1e6 * mbit, mtu=MTU) if mbit else None
 
 
-def carry_out(
-    records: Callable[[RankContext], Iterator[Record]],
+def on_network(
+    work: Callable[[RankContext], Iterator[Record]],
     processes: int,
-    network: Network | None,
+    shape: Shape | None,
     scheduling: Scheduling = "normal",
+    **place: Any,
 ) -> Iterator[Record]:
-    """Go through the same measurements in all ranks, and give the records of rank 0 as they come."""
+    """Go through the same measurements in all ranks, and give the records of rank 0 as they come, with the place."""
 
-    def work(place: RankContext, emit: Callable[[Any], None]) -> None:
-        for record in records(place):
-            if place.rank == 0:
+    def work_of(rank: RankContext, emit: Callable[[Any], None]) -> None:
+        for record in work(rank):
+            if rank.rank == 0:
                 emit(record)
 
-    ranks = run_ranks(work, processes=processes, hang_timeout_s=HANG_S, network=network, scheduling=scheduling)
-    with closing(ranks) as rows:
-        yield from rows
+    with Network.of(shape, processes) if shape else nullcontext() as network:
+        rates = {"processes": processes, "network": network.description if network else "loopback"}
+        how: dict[str, Any] = {"hang_timeout_s": HANG_S, "network": network, "scheduling": scheduling}
+        with closing(run_ranks(work_of, processes=processes, **how)) as rows:
+            yield from ({**rates, **place, **row} for row in rows)
 
 
 def in_turns(actions: Sequence[Action], repeats: int, warm_up: int) -> np.ndarray:

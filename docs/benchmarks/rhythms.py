@@ -23,7 +23,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from ranks import MTU, Record, carry_out
+from ranks import MTU, Record, on_network
 from torch.nn.parallel import DistributedDataParallel
 
 from bounds.claims import Unbiased
@@ -31,7 +31,7 @@ from gpu_validation import PeriodicAveraging
 from gpu_validation.distributed.launch import RankContext
 from gpu_validation.distributed.scheduling import Scheduling
 from gpu_validation.distributed.ways import SETTLED
-from gpu_validation.network import Network, Shape
+from gpu_validation.network import Shape
 from gpu_validation.piloting.links import sums_at_once, timed_links
 from ratedist.cluster.cluster import Cluster
 from ratedist.cluster.travel import DENSE_BITS, Travel
@@ -148,7 +148,4 @@ def main(
     work = partial(records, step_s=step_ms * 1e-3, repeats=repeats)
     for rate in mbit:
         shape = Shape(rate_bit_per_s=1e6 * rate, delay_s=1e-3 * delay_ms, mtu=MTU)
-        where = {"processes": processes, "mbit_per_s": rate, "delay_s": shape.delay_s}
-        with Network.of(shape, processes) as network:
-            for record in carry_out(work, processes, network, scheduling):
-                yield {"record": record.pop("record"), **where, **record}
+        yield from on_network(work, processes, shape, scheduling, mbit_per_s=rate, delay_s=shape.delay_s)

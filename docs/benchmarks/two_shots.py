@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 from comparing import quotient
-from ranks import Action, Sent, Vector, backward_passes, carry_out, in_turns, links, ring_bytes
+from ranks import Action, Sent, Vector, at_rate, backward_passes, in_turns, on_network, ring_bytes
 from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
 
 from gpu_validation.distributed.launch import RankContext
@@ -99,7 +99,4 @@ def main(processes: int = 4, d: int = 500_000, mbit: float = 1000.0, repeats: in
     warnings.filterwarnings("ignore", "When period is 1")  # it is what one averaging takes, not how to train
     for operator in OPERATORS.values():  # compile once, before the fork
         TwoShot(operator, operator, Key(0), rank=0, m=1, d=8).encode(torch.randn(8), 0)
-    where = {"processes": processes, "mbit_per_s": mbit, "d": d}
-    with links(processes, mbit) as network:
-        for record in carry_out(partial(measured, d, repeats), processes, network):
-            yield {"benchmark": record.pop("benchmark"), **where, **record}
+    yield from on_network(partial(measured, d, repeats), processes, at_rate(mbit), mbit_per_s=mbit, d=d)

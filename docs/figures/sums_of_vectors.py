@@ -78,7 +78,7 @@ def draw_wire() -> Any:
         points(left, i, m, sent, f"{NAMES[exchange]}, measured")
         points(right, i, m, nmse, f"{NAMES[exchange]}, measured")
         curve(right, i, m, [row["law"] for row in found])
-    left.set(xscale="log", yscale="log", xlabel="workers m", ylabel="bits sent a coordinate and rank")
+    left.set(xscale="log", yscale="log", xlabel="workers m", ylabel="bits sent per coordinate and rank")
     right.set(xscale="log", yscale="log", xlabel="workers m", ylabel="NMSE of the mean")
     for ax in (left, right):
         _ticks(ax, m)
@@ -111,7 +111,7 @@ def limited(row: dict[str, Any]) -> bool:
 
 
 def _title(wire: float) -> str:
-    return f"{wire:g} bits sent a coordinate and rank"
+    return f"{wire:g} bits sent per coordinate and rank"
 
 
 def _ticks(ax: Any, m: Any) -> None:
@@ -142,8 +142,17 @@ def figures() -> list[Figure]:
     gathered, shots = (rows(exchange, wire=wide)[-1] for exchange in ("gather", "two_shot"))
     times = gathered["nmse"] / shots["nmse"]
     finding = f"At m = {shots['m']} and {wide:g} bits two shots err {times:,.0f} times less than gathering"
-    first = recorded(draw_errors, errors, RECORD, finding)
-    return [first, recorded(draw_wire, wire, RECORD), recorded(draw_limits, limits, RECORD)]
+    most = [rows(exchange, omega=OMEGA)[-1] for exchange in ("gather", "two_shot")]
+    fewer = most[0]["sent_bits"] / most[1]["sent_bits"]
+    sending = f"At m = {most[0]['m']} gathering sends {fewer:.0f} times as many bits as two shots with the same code"
+    judged = [row for row in rows("two_shot") if "wire" in row and limited(row)]
+    over = max(row["sent_bits"] / mean_exchange_rate(m=row["m"], nmse=row["nmse"]) for row in judged)
+    near = f"Two shots receive at most {over:.1f} times the bits that any exchange needs at their error"
+    return [
+        recorded(draw_errors, errors, RECORD, finding),
+        recorded(draw_wire, wire, RECORD, sending),
+        recorded(draw_limits, limits, RECORD, near),
+    ]
 
 
 def check() -> list[Comparison]:

@@ -39,6 +39,7 @@ def test_every_caption_says_what_is_measured_and_what_is_theory(name):
         assert re.search(r"[Mm]easured|Theory|theory", figure.caption)
         assert "docs/data/" in figure.source
         assert "docs/data/" not in figure.caption
+        assert figure.finding or name in STUDIES
 
 
 @pytest.mark.thorough

@@ -25,7 +25,7 @@ def test_every_operator_has_a_family_and_every_family_a_colour():
     assert len({PALETTE[i] for i in range(len(FAMILIES))}) == len(FAMILIES)
 
 
-@pytest.mark.parametrize("name", ["qsgd:levels=16", "QSGD(16)", "qsgd dense", "qsgd"])
+@pytest.mark.parametrize("name", ["qsgd:levels=16", "QSGD(16)", "qsgd dense", "qsgd_entropy", "qsgd"])
 def test_all_ways_to_write_an_operator_have_the_colour_of_its_family(name):
     assert family(name) == "levels"
     assert colour(name) == colour("terngrad") != colour("topk:0.01")
