@@ -82,7 +82,8 @@ def figures() -> list[Figure]:
     finding = f"TCDQ comes within {min(gaps.pop('gauss')):.2f} bits per coordinate of the limit on Gaussian vectors"
     at_one = [_errors_at_one_bit(source) for source in sources("synthetic")]
     ratios = [errors["qsgd"] / errors["tcdq, 8 states"] for errors in at_one]
-    times = f"At 1 bit per coordinate QSGD's error is {min(ratios):.1f} to {max(ratios):.1f} times that of TCDQ with 8 states"
+    least, most = min(ratios), max(ratios)
+    times = f"At 1 bit per coordinate the error of QSGD is {least:.1f} to {most:.1f} times that of TCDQ with 8 states"
     below = -min(min(own) for own in gaps.values())
     fewer = f"On gradients TCDQ needs up to {below:.2f} bits per coordinate fewer than the limit for Gaussian vectors"
     vectors = f"Gaussian, Laplace, Student-t and sparse vectors. {common}"
