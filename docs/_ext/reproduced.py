@@ -22,8 +22,9 @@ DATA = FOLDER.parent / "data"
 
 def script(name: str) -> Any:
     """A figure script as a module, or a study with its committed record; both have ``figures()`` and ``check()``."""
-    if str(FOLDER) not in sys.path:
-        sys.path.insert(0, str(FOLDER))  # for what the scripts share
+    for folder in (FOLDER, FOLDER.parent):
+        if str(folder) not in sys.path:
+            sys.path.insert(0, str(folder))  # for what the scripts share
     from common import named
 
     return named(name)

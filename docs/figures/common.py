@@ -3,19 +3,19 @@
 A script has ``figures()``, what it draws, and ``check()``, its records held against their bounds once more.  A study
 with a committed record has both without a script.  To look at the first figure of a script or a study:
 
-    python docs/figures/common.py NAME figure.png
+    python docs/measure.py figures/common.py NAME figure.png
 """
 
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
+
+from measure import DATA, load
 
 from gpu_validation.records.storage import read_lines
 from gpu_validation.reporting.plotting import LINES, MARKS, PALETTE
@@ -25,7 +25,6 @@ from gpu_validation.studies.record_file import require_same_study
 from gpu_validation.studies.study import Figure, Study
 from gpu_validation.verdicts.verdict import Comparison
 
-DATA = Path(__file__).parent.parent / "data"
 STUDIES = DATA / "studies"
 Record = dict[str, Any]
 
@@ -109,15 +108,11 @@ def named(name: str) -> Any:
     """The study whose record has the name, or the figure script.  Raises FileNotFoundError if there is neither."""
     if (STUDIES / f"{name}.jsonl").exists():
         return Recorded(name)
-    spec = spec_from_file_location(f"figures_{name}", Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load(Path(__file__).with_name(f"{name}.py"))
 
 
-if __name__ == "__main__":
-    first = named(sys.argv[1]).figures()[0]
-    first.titled().savefig(sys.argv[2], bbox_inches="tight", dpi=120)
-    print(first.caption)
+def main(name: str, path: str) -> Iterator[dict[str, str]]:
+    """Draw the first figure of a script or a study; yields its title and caption."""
+    first = named(name).figures()[0]
+    first.titled().savefig(path, bbox_inches="tight", dpi=120)
+    yield {"finding": first.finding, "caption": first.caption}
