@@ -66,10 +66,25 @@ def kit_powers() -> str:
     )
 
 
+LIMITS_S = {"codec": 10.0, "function": 5.0}
+
+
+def kit_over_the_limits() -> str:
+    """How many checks took longer than the limits."""
+    rows = rows_of(SECONDS, "seconds")
+    over = {form: sum(r["form"] == form and r["seconds"] > most for r in rows) for form, most in LIMITS_S.items()}
+    of = {form: sum(r["form"] == form for r in rows) for form in over}
+    passed = sum(bool(r["ok"]) for r in rows)
+    return (
+        f"{over['codec']} of {of['codec']} codecs and {over['function']} of {of['function']} functions took longer. "
+        f"{passed} of the {len(rows)} checks ended as `ok`; the others are INCONCLUSIVE."
+    )
+
+
 def kit_seconds_table() -> str:
     """Processor seconds of the standard check of codecs and functions: median and largest."""
     cells = []
-    for form in ("codec", "function"):
+    for form in LIMITS_S:
         of = sorted((row for row in rows_of(SECONDS, "seconds") if row["form"] == form), key=lambda row: row["seconds"])
         middle, slowest = number(of[len(of) // 2]["seconds"], 3), of[-1]
         cells.append([form, str(len(of)), middle, f"{number(slowest['seconds'], 3)}, {code(slowest['operator'])}"])

@@ -4,7 +4,7 @@ from collections import Counter
 
 import kit_records
 import pytest
-from records import lines_of
+from records import lines_of, rows_of
 
 BOTH = ("lengths", "remainders", "values", "spread bias", "streams", "circumstances")
 ALONE = ("feedback", "aggregates", "hooks", "exchanges")
@@ -26,6 +26,23 @@ def test_at_most_one_honest_run_is_accused():
 
     assert sum(bool(row["failures"]) for row in rows) <= 1
     assert max(Counter((row["subject"], row["seed"]) for row in rows).values()) == 1
+
+
+def test_honest_runs_are_of_one_state_of_the_kit():
+    states = {row["kit"] for row in lines_of(kit_records.HONEST)}
+
+    assert len(states) == 1
+
+
+def test_every_check_keeps_its_limit_in_processor_seconds():
+    rows = rows_of(kit_records.SECONDS, "seconds")
+
+    assert {form: sum(row["form"] == form for row in rows) >= 16 for form in kit_records.LIMITS_S} == {
+        "codec": True,
+        "function": True,
+    }
+    assert [row for row in rows if row["seconds"] > kit_records.LIMITS_S[row["form"]]] == []
+    assert kit_records.kit_over_the_limits().startswith("0 of ")
 
 
 def test_defects_of_more_than_the_stated_power_fail():
