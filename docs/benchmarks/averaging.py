@@ -37,6 +37,7 @@ from torch.distributed.algorithms.model_averaging.averagers import PeriodicModel
 from bounds.schedules import AdaComm, GradientRetention, GradientRetentionState, Observation, Schedule
 from gpu_validation.distributed.launch import RankContext
 from gpu_validation.distributed.scheduling import Scheduling
+from gpu_validation.local_sgd.parts import Pacing
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.local_sgd.sensing import MeasuredInputs
 from operators import Identity
@@ -140,7 +141,7 @@ def adaptive(hidden: int) -> dict[str, Action]:
         "fixed": {"schedule": TAU},
         "auto": {"schedule": Steady(probes=False)},
         "adacomm": {"schedule": steady},
-        "adacomm, piggyback": {"schedule": steady, "piggyback": True},
+        "adacomm, piggyback": {"schedule": Pacing(steady, piggyback=True)},
     }
     return {name: filled_step(hidden, **settings) for name, settings in kinds.items()}
 

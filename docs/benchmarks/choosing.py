@@ -24,7 +24,7 @@ from statistics import fmean, median
 from typing import Any
 
 from bounds.runtime import Coding, Links, RuntimeModel, ShiftedExponential
-from gpu_validation.local_sgd.ladder import LADDER, Ladder
+from gpu_validation.local_sgd.candidates import LADDER, Candidates, exchange_named
 from gpu_validation.measurement.batched_simulation import simulate_together
 from gpu_validation.measurement.simulation import simulate
 from gpu_validation.measurement.spec import TrainingRun
@@ -114,7 +114,6 @@ def measured(name: str) -> Iterator[dict[str, Any]]:
         STEP,
         SEED,
         steps=LONGEST,
-        exchange="auto",
         optimizer=problem.optimizer,
         decay=problem.decay,
     )
@@ -123,7 +122,7 @@ def measured(name: str) -> Iterator[dict[str, Any]]:
     start, end = first["losses"][0], fmean(first["losses"][-10:])
     levels = [start - share * (start - end) for share in SHARES]
     pairs = [(i, tau) for i in range(len(LADDER)) for tau in (TAUS if i else WHOLE_TAUS)]
-    runs = [replace(base, operator=LADDER[i], schedule=tau) for i, tau in pairs]
+    runs = [replace(base, exchange=exchange_named("auto", LADDER[i]), schedule=tau) for i, tau in pairs]
     fixed = raced(runs, still, levels[-1], points=LONGEST // 4)
     for ratio in RATIOS:
         runtime = RuntimeModel(STEP, communication=links(ratio, m, d), m=m)
@@ -134,7 +133,7 @@ def measured(name: str) -> Iterator[dict[str, Any]]:
             seconds = [s + k / tau * each for s, k in zip(record["seconds"], record["step"], strict=True)]
             trained[f"{NAMES[i]}, tau = {tau}"] = seconds, record["losses"]
         timed = replace(base, steps=None, budget_s=float(BUDGETS[ratio]), schedule="auto")
-        both = replace(timed, operator=Ladder(codings=CODINGS), exchange="gather")
+        both = replace(timed, exchange=Candidates(codings=CODINGS))
         chosen = {}
         for method, run in (("auto", both), ("whole, auto", timed)):
             (chosen[method],) = raced([run], runtime, levels[-1], points=400)

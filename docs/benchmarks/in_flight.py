@@ -31,6 +31,7 @@ from ranks import Record, on_network
 
 from gpu_validation import PeriodicAveraging
 from gpu_validation.distributed.launch import RankContext
+from gpu_validation.local_sgd.merge_rules import Blocking, Corrected, Delayed, Merge
 from gpu_validation.network import Shape
 from gpu_validation.network.port import Port
 
@@ -72,9 +73,9 @@ def alone_s(d: int) -> float:
     return median(seconds[WARM_UP:])
 
 
-def round_seconds(d: int, tau: int, rounds: int, step_s: float, overlap: Any) -> list[float]:
+def round_seconds(d: int, tau: int, rounds: int, step_s: float, merge: Merge) -> list[float]:
     """Seconds of every round of tau local steps after the first two."""
-    averaging, step = PeriodicAveraging(model_of(d), schedule=tau, overlap=overlap), padded_step(step_s)
+    averaging, step = PeriodicAveraging(model_of(d), schedule=tau, merge=merge), padded_step(step_s)
     dist.barrier()
     ends = []
     for _ in range(WARM_UP + rounds):
@@ -97,7 +98,7 @@ def steps_of_arithmetic(seconds: float, matrix: torch.Tensor) -> float:
 
 def thread_cost(d: int, block_s: float) -> dict[str, Any]:
     """Arithmetic while a message is under way over arithmetic while none is, in turns."""
-    averaging = PeriodicAveraging(model_of(d), schedule=2, overlap="delayed")
+    averaging = PeriodicAveraging(model_of(d), schedule=2, merge=Delayed())
     matrix, busy, idle, shares = torch.randn(SIDE, SIDE), [], [], []
     for _ in range(BLOCKS):
         averaging.step()
@@ -121,7 +122,7 @@ def thread_cost(d: int, block_s: float) -> dict[str, Any]:
 def peak(port: Port, d: int, fragments: int, rounds: int, step_s: float) -> dict[str, Any]:
     """Bytes that leave in the busiest local step, and in all of them."""
     step, tau = padded_step(step_s), 4 * STEPS_APART
-    averaging = PeriodicAveraging(model_of(d), schedule=tau, overlap="corrected", delay=1, fragments=fragments)
+    averaging = PeriodicAveraging(model_of(d), schedule=tau, merge=Corrected(delay=1, fragments=fragments))
     dist.barrier()
     counts = []
     for _ in range((WARM_UP + rounds) * tau):
@@ -152,8 +153,9 @@ def measure(d: int, rounds: int, step_s: float, ratio: int, _: RankContext) -> I
     """All rows of one D/Y."""
     D = alone_s(d)
     for tau in sorted({max(1, ratio // 2), ratio, 2 * ratio}):
-        for kind, overlap in (("hidden", "delayed"), ("blocking", "none")):
-            seconds = round_seconds(d, tau, rounds, step_s, overlap)
+        merges: dict[str, Merge] = {"hidden": Delayed(), "blocking": Blocking()}
+        for kind, merge in merges.items():
+            seconds = round_seconds(d, tau, rounds, step_s, merge)
             expected = max(step_s, D / tau) if kind == "hidden" else step_s + D / tau
             row = {"kind": kind, "D/Y": ratio, "tau": tau, "D_s": D, "Y_s": step_s, "expected_s": expected}
             measured = median(seconds) / tau

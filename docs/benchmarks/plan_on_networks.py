@@ -26,6 +26,7 @@ from torch.nn.functional import cross_entropy
 
 from gpu_validation.distributed.launch import RankContext
 from gpu_validation.distributed.scheduling import Scheduling
+from gpu_validation.local_sgd.candidates import exchange_named
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.piloting.pilot import pilot
 from operators import ErrorFeedback, Key, Operator, compressor, specification
@@ -69,8 +70,8 @@ def trained(operator: str, exchange: str, rank: int, hidden: int) -> Action:
     """Return one local step with its averaging."""
     model, chosen = network(INPUTS, hidden, OUTPUTS), compressor(operator) if operator else None
     fed = ErrorFeedback(chosen) if isinstance(chosen, Operator) and operator in OPERATORS[2:] else chosen
-    more = {} if exchange == "sum" else {"exchange": exchange}
-    averaging = PeriodicAveraging(model, operator=fed, errors=False, **more)  # type: ignore[arg-type]
+    way: Any = "gather" if exchange == "sum" else exchange  # without an operator whole models are summed
+    averaging = PeriodicAveraging(model, exchange=exchange_named(way, fed, errors=False))  # type: ignore[arg-type]
     optimizer, data = torch.optim.SGD(model.parameters(), lr=0.01), batches(rank)
 
     def step() -> None:

@@ -31,6 +31,7 @@ from gpu_validation import PeriodicAveraging
 from gpu_validation.distributed.launch import RankContext
 from gpu_validation.distributed.scheduling import Scheduling
 from gpu_validation.distributed.ways import SETTLED
+from gpu_validation.local_sgd.merge_rules import Corrected
 from gpu_validation.network import Shape
 from gpu_validation.piloting.links import sums_at_once, timed_links
 from ratedist.cluster.cluster import Cluster
@@ -100,7 +101,7 @@ def measured(rhythm: Rhythm, step_s: float, repeats: int) -> list[float]:
         return seconds_of(stepping(DistributedDataParallel(model, bucket_cap_mb=cap)), repeats)  # type: ignore[arg-type]
     flight: dict[str, Any] = {}
     if rhythm.in_flight:
-        flight = {"overlap": "corrected", "delay": rhythm.in_flight, "fragments": rhythm.parts}
+        flight = {"merge": Corrected(delay=rhythm.in_flight, fragments=rhythm.parts)}
     averaging, step = PeriodicAveraging(model, schedule=rhythm.tau, **flight), stepping(model)
 
     def round_() -> None:

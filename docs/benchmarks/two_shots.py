@@ -24,6 +24,7 @@ from ranks import Action, Sent, Vector, at_rate, backward_passes, in_turns, on_n
 from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
 
 from gpu_validation.distributed.launch import RankContext
+from gpu_validation.local_sgd import parts
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from operators import TCDQ, ErrorFeedback, Feedback, Key, KLevel, Operator, ScaledSign, TernGrad
 from operators.exchange import TwoShot
@@ -62,7 +63,7 @@ def averagings(d: int) -> Iterator[tuple[dict[str, Any], Action, Sent]]:
     yield {"method": "whole"}, of(whole), lambda: whole.transport.payload_bytes
     for name, operator in OPERATORS.items():
         for errors in (False, True):
-            averaging = PeriodicAveraging(Vector(d), operator=operator, exchange="two_shot", errors=errors)
+            averaging = PeriodicAveraging(Vector(d), exchange=parts.TwoShot(operator, errors=errors))
             sent = lambda own=averaging: own.transport.payload_bytes  # noqa: E731
             yield {"method": name, "errors": errors}, of(averaging), sent  # type: ignore[misc]
 

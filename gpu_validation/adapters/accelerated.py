@@ -25,8 +25,8 @@ import torch
 
 from bounds.schedules import Schedule
 
-from ..local_sgd.config import whole_number
 from ..local_sgd.gradient_probe import Closure
+from ..local_sgd.parts import Pacing, whole_number
 from ..local_sgd.periodic_averaging import PeriodicAveraging
 from ..records.round import Round
 from .keywords import AveragingKeywords, finish
@@ -45,14 +45,14 @@ class LocalSGD:
         Accelerator for one process, or for several with one model each.  With a single process nothing is averaged.
     model : Module
         Model returned by ``accelerator.prepare``.
-    local_sgd_steps : int or Schedule or {"auto"}
+    local_sgd_steps : int or Schedule or Pacing or {"auto"}
         Optimizer steps per round (>= 1), or a rule; "auto" needs a closure in ``step``.
     enabled : bool, optional
         Whether to average periodically; if False, gradients are averaged as accelerate does.
     optimizer : Optimizer or None, optional
         The optimizer, prepared or not; needed where ``PeriodicAveraging`` needs one.
     **settings
-        Settings of ``PeriodicAveraging``: operator, exchange, overlap, outer and others.
+        Keywords of ``PeriodicAveraging``: operator, exchange, merge, outer and others.
 
     Attributes
     ----------
@@ -75,13 +75,13 @@ class LocalSGD:
         self,
         accelerator: Accelerator,
         model: torch.nn.Module,
-        local_sgd_steps: int | Schedule | Literal["auto"],
+        local_sgd_steps: int | Schedule | Literal["auto"] | Pacing,
         enabled: bool = True,
         *,
         optimizer: torch.optim.Optimizer | None = None,
         **settings: Unpack[AveragingKeywords],
     ) -> None:
-        if not isinstance(local_sgd_steps, Schedule | str):
+        if not isinstance(local_sgd_steps, Schedule | Pacing | str):
             local_sgd_steps = whole_number("local_sgd_steps", local_sgd_steps)
         self._accelerator = accelerator
         self.averaging: PeriodicAveraging | None = None

@@ -18,7 +18,7 @@ from typing import Any, Unpack
 
 import torch
 
-from ..local_sgd.config import whole_number
+from ..local_sgd.parts import whole_number
 from ..local_sgd.periodic_averaging import PeriodicAveraging
 from .keywords import AveragingKeywords, finish
 from .wrapping import innermost, local_gradients
@@ -36,8 +36,7 @@ class DiLoCo:
     sync_every : int
         Local steps per round, >= 1.
     **settings
-        Settings of ``PeriodicAveraging``: outer (DiLoCo's outer optimizer), operator, exchange, overlap, fragments and
-        others.
+        Keywords of ``PeriodicAveraging``: outer (DiLoCo's outer optimizer), operator, merge and others.
 
     Attributes
     ----------
@@ -52,7 +51,7 @@ class DiLoCo:
     Notes
     -----
     torchft's ``model_fragments``, ``fragment_sync_delay`` and ``fragment_update_alpha`` are ``fragments`` (names of
-    modules), ``delay`` and ``local_weight`` of ``overlap="overwrite"``; its list of outer optimizers is ``outer``.  A
+    modules), ``delay`` and ``local_weight`` of ``merge=Overwrite(...)``; its list of outer optimizers is ``outer``.  A
     delay of 0, torchft's default, waits for the average.
 
     At the end of ``with`` the current round is ended; torchft leaves the models different.  An error inside is raised

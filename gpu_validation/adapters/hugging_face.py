@@ -17,6 +17,7 @@ import torch
 from bounds.extras import missing_extra
 from bounds.schedules import Schedule
 
+from ..local_sgd.parts import Pacing
 from ..local_sgd.periodic_averaging import PeriodicAveraging
 from .keywords import AveragingKeywords, finish
 from .wrapping import innermost, local_gradients
@@ -39,11 +40,11 @@ class AveragingCallback(TrainerCallback):
     ----------
     trainer : Trainer
         Trainer of the callback; its DistributedDataParallel then averages no gradients.
-    schedule : int or Schedule or {"auto"}, optional
+    schedule : int or Schedule or Pacing or {"auto"}, optional
         Local steps per round (>= 1), or a rule of ``PeriodicAveraging``.  With "auto" the Trainer recomputes the last
         step's loss when a measurement is due.
     **settings
-        Settings of ``PeriodicAveraging``: operator, exchange, overlap, outer and others.
+        Keywords of ``PeriodicAveraging``: operator, exchange, merge, outer and others.
 
     Attributes
     ----------
@@ -65,9 +66,13 @@ class AveragingCallback(TrainerCallback):
     """
 
     def __init__(
-        self, trainer: Trainer, *, schedule: int | Schedule | Literal["auto"] = 1, **settings: Unpack[AveragingKeywords]
+        self,
+        trainer: Trainer,
+        *,
+        schedule: int | Schedule | Literal["auto"] | Pacing = 1,
+        **settings: Unpack[AveragingKeywords],
     ) -> None:
-        self._trainer, self._schedule, self._settings = trainer, schedule, settings
+        self._trainer, self._pacing, self._settings = trainer, Pacing.of(schedule), settings
         self.averaging: PeriodicAveraging | None = None
         self._losses: list[torch.Tensor] = []
         self._batches: list[Batch] = []
@@ -78,16 +83,14 @@ class AveragingCallback(TrainerCallback):
         """Start all ranks with rank 0's model, and stop the averaging of gradients."""
         trainer = self._trainer
         self._leave()  # of a training that did not end
-        if self._schedule == "auto" and trainer.accelerator.scaler is not None:
+        if self._pacing.schedule == "auto" and trainer.accelerator.scaler is not None:
             raise ValueError(
                 'schedule="auto" recomputes gradients, which the gradient scaler of fp16=True does not allow: '
                 "give bf16=True, or another schedule"
             )
         model = innermost(trainer.model_wrapped)
         self._local_gradients()  # refuses a sharded model
-        self.averaging = PeriodicAveraging(
-            model, trainer.optimizer.optimizer, schedule=self._schedule, **self._settings
-        )
+        self.averaging = PeriodicAveraging(model, trainer.optimizer.optimizer, schedule=self._pacing, **self._settings)
         self._training_step, trainer.training_step = trainer.training_step, self._step_of_batch
         self._wrapped, self._finished = True, False
 
@@ -111,7 +114,7 @@ class AveragingCallback(TrainerCallback):
         with self._local_gradients():
             loss: torch.Tensor = self._training_step(model, inputs, num_items_in_batch)
         self._losses.append(loss)
-        if self._schedule == "auto":
+        if self._pacing.schedule == "auto":
             self._batches.append((inputs, num_items_in_batch))
         return loss
 

@@ -18,6 +18,7 @@ import torch
 from bounds.extras import missing_extra
 from bounds.schedules import Schedule
 
+from ..local_sgd.parts import Pacing
 from ..local_sgd.periodic_averaging import PeriodicAveraging
 from .keywords import AveragingKeywords, finish
 from .wrapping import local_gradients
@@ -35,11 +36,11 @@ class AveragingCallback(Callback):
 
     Parameters
     ----------
-    schedule : int or Schedule or {"auto"}, optional
+    schedule : int or Schedule or Pacing or {"auto"}, optional
         Local steps per round (>= 1), or a rule of ``PeriodicAveraging``.  With "auto" the last step's ``training_step``
         is called again when a measurement is due, without logging.
     **settings
-        Settings of ``PeriodicAveraging``: operator, exchange, overlap, outer and others.
+        Keywords of ``PeriodicAveraging``: operator, exchange, merge, outer and others.
 
     Attributes
     ----------
@@ -63,9 +64,9 @@ class AveragingCallback(Callback):
     """
 
     def __init__(
-        self, *, schedule: int | Schedule | Literal["auto"] = 1, **settings: Unpack[AveragingKeywords]
+        self, *, schedule: int | Schedule | Literal["auto"] | Pacing = 1, **settings: Unpack[AveragingKeywords]
     ) -> None:
-        self._schedule, self._settings = schedule, settings
+        self._pacing, self._settings = Pacing.of(schedule), settings
         self.averaging: PeriodicAveraging | None = None
         self._losses: list[torch.Tensor] = []
         self._batches: list[Batch] = []
@@ -75,7 +76,7 @@ class AveragingCallback(Callback):
         """Start all ranks with rank 0's model, and stop the averaging of gradients."""
         self._leave()  # of a training that did not end
         scaled = getattr(trainer.precision_plugin, "scaler", None) is not None
-        if self._schedule == "auto" and (scaled or not pl_module.automatic_optimization):
+        if self._pacing.schedule == "auto" and (scaled or not pl_module.automatic_optimization):
             raise ValueError(
                 'schedule="auto" recomputes gradients, which needs automatic optimization and no gradient '
                 'scaler: give precision="bf16-mixed" or "32-true", or another schedule'
@@ -84,7 +85,7 @@ class AveragingCallback(Callback):
             trainer.strategy.model, pl_module, 'give the Trainer strategy="ddp", or one device in every process'
         )
         optimizer = trainer.optimizers[0] if len(trainer.optimizers) == 1 else None
-        self.averaging = PeriodicAveraging(pl_module, optimizer, schedule=self._schedule, **self._settings)
+        self.averaging = PeriodicAveraging(pl_module, optimizer, schedule=self._pacing, **self._settings)
         self._local.enter_context(local)
         self._optimizer_steps = trainer.global_step
 
@@ -95,7 +96,7 @@ class AveragingCallback(Callback):
         assert self.averaging is not None
         if outputs:
             self._losses.append(outputs["loss"].detach())
-        if self._schedule == "auto":
+        if self._pacing.schedule == "auto":
             self._batches.append((batch, batch_idx))
         if trainer.global_step == self._optimizer_steps:
             return

@@ -1,4 +1,4 @@
-"""Exchanges among which a run with operator="auto" chooses, and their costs and errors for the rule."""
+"""Exchanges among which a run with ``Candidates`` chooses, and their costs and errors for the rule."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from bounds.schedules import Candidate, RateAndRetention
 from operators import Key, Operator
 
 from ..distributed.transport import Transport
+from .candidates import Candidates, Trial, row_of, shared_trials, trial_of
 from .clock import Clock, SimulatedClock
 from .config import Settings
-from .exchanges import movements
-from .ladder import Trial, row_of, shared_trials, trial_of
+from .exchanges import movements_of
 from .movements import Movements
+from .parts import Cheapest, Gather, TwoShot
 from .payload import Payload
 from .worker import Worker
 
@@ -46,7 +47,7 @@ class Option:
 
 
 class Choices:
-    """Measures all operators of the ladder and makes their exchanges.
+    """Measures all candidates and makes their exchanges.
 
     Raises
     ------
@@ -55,57 +56,56 @@ class Choices:
     """
 
     def __init__(self, settings: Settings, worker: Worker, transport: Transport, clock: Clock) -> None:
-        assert settings.ladder is not None
+        assert isinstance(settings.exchange, Candidates)
         simulated = isinstance(clock, SimulatedClock)
-        self._ladder = settings.ladder.uncharged() if simulated else settings.ladder
+        self._candidates = settings.exchange.uncharged() if simulated else settings.exchange
         self._settings, self._transport = settings, transport
-        self._charged = self._ladder.codings is not None
+        self._charged = self._candidates.codings is not None
         self.try_again(worker)
 
     def try_again(self, worker: Worker) -> None:
         """Measure all operators again, at the model's current number of coordinates."""
         self.d = worker.anchor.numel()
-        self.rule = RateAndRetention(self._candidates(worker), self._transport.size)
+        self.rule = RateAndRetention(self._rule_candidates(worker), self._transport.size)
 
-    def _candidates(self, worker: Worker) -> tuple[Candidate, ...]:
+    def _rule_candidates(self, worker: Worker) -> tuple[Candidate, ...]:
         d, m = worker.anchor.numel(), self._transport.size
         key = self._settings.shared_key.fold_in(TRIALS)
-        trials = [self._trial(i, worker, key.fold_in(i)) for i in range(len(self._ladder.operators))]
+        trials = [self._trial(i, worker, key.fold_in(i)) for i in range(len(self._candidates.operators))]
         rows = self._transport.all_gather_floats([row_of(trials)] * len(self._transport.ranks))
-        pairs = zip(self._ladder.operators, shared_trials(trials, rows), strict=True)
+        pairs = zip(self._candidates.operators, shared_trials(trials, rows), strict=True)
         return tuple(self._candidate(operator, trial, d, m) for operator, trial in pairs)
 
     def _trial(self, i: int, worker: Worker, key: Key) -> Trial:
-        operator, d = self._ladder.operators[i], worker.anchor.numel()
+        operator, d = self._candidates.operators[i], worker.anchor.numel()
         free = Coding(0.0, 0.0)
         if operator is None:
             return Trial(8.0 * worker.vector().element_size() * d, 0.0, free)
         trial = trial_of(operator, d=d, device=worker.device, key=key)
-        return trial if self._ladder.codings is None else replace(trial, coding=self._ladder.codings[i])
+        return trial if self._candidates.codings is None else replace(trial, coding=self._candidates.codings[i])
 
     def _candidate(self, operator: Operator | None, trial: Trial, d: int, m: int) -> Candidate:
         if operator is None:
             return Candidate("whole models", 2 * (m - 1) / m * trial.bits / 8)
-        in_two = self._of(operator).chosen_exchange(d=d, m=m) == "two_shot"
+        in_two = self._of(operator, d).name == "two_shot"
         link_bytes = (2 * (m - 1) / m if in_two else m - 1) * trial.bits / 8
         return Candidate(str(operator), link_bytes, trial.error, trial.coding.seconds(m=m, two_shot=in_two), in_two)
 
-    def _of(self, operator: Operator | None) -> Settings:
-        return replace(self._settings, operator=operator, ladder=None, exchange="auto", schedule=1)
+    def _of(self, operator: Operator | None, d: int) -> Gather | TwoShot:
+        return Gather() if operator is None else Cheapest(operator).chosen(d=d, m=self._transport.size)
 
     def connect(self, payload: Payload, d: int) -> None:
         """Make the exchanges for the current number of ranks."""
-        transport = self._transport
+        transport, key = self._transport, self._settings.shared_key
         self.options: list[Option] = []
-        for operator, candidate in zip(self._ladder.operators, self.rule.candidates, strict=True):
-            settings = self._of(operator)
-            exchange = settings.chosen_exchange(d=d, m=transport.size)
+        for operator, candidate in zip(self._candidates.operators, self.rule.candidates, strict=True):
+            exchange = self._of(operator, d)
             self.options.append(
                 Option(
                     operator is None,
-                    exchange,
+                    exchange.name,
                     candidate.coding_s if self._charged else None,
-                    movements(exchange, settings, transport, payload, d),
-                    tuple(settings.carried_bits(d, rank) for rank in transport.ranks),
+                    movements_of(exchange, key, transport, payload, d),
+                    (0 if operator is None else operator.carried_bits(d),) * len(transport.ranks),
                 )
             )

@@ -21,10 +21,11 @@ from .choices import Choices
 from .choosing import ChoosingInputs
 from .clock import Clock
 from .config import Settings
-from .exchanges import movements
+from .exchanges import movements, movements_of
 from .movements import Error
-from .outer import Averaging, BlockMomentum, OuterOptimizer, TorchOuter
+from .outer import Averaging, BlockMomentum, HeavyBall, OuterOptimizer, TorchOuter
 from .overlapped import Overlapped
+from .parts import Gather
 from .payload import Payload
 from .period import PeriodController
 from .schedule_inputs import LossInputs, NoInputs
@@ -33,7 +34,7 @@ from .sharded import local
 from .structure import layout, require_same_layout, warn_of_replaced_models
 from .worker import Worker
 
-FREE = ("steps", "least", "ladder")  # settings that may change when a run is resumed
+FREE = ("steps", "least", "candidates")  # settings that may change when a run is resumed
 WHOLE: Error = (0.0, float("nan"), 0.0)
 # bits of all ranks' messages, errors of the workers hosted here, bits of the owners' messages in two shots
 Averaged = tuple[tuple[int, ...], list[Error], tuple[int, ...]]
@@ -51,14 +52,14 @@ class CommonStart:
     def __init__(self, workers: Sequence[Worker], transport: Transport, settings: Settings, clock: Clock) -> None:
         self.workers, self.transport, self.settings, self.clock = workers, transport, settings, clock
         self._require_equal_ranks()  # all later errors are the same on all ranks
-        self.mixing = settings.mode
+        self.mixing = settings.mixing
         self.mixing.check(transport.size)
         check_nodes(transport.size, settings.ranks_per_node)
         self.roll_call = RollCall(transport) if settings.uneven else None
         self._since = [0] * len(workers)  # local steps of each since the last roll call
         self.choices = Choices(settings, workers[0], transport, clock) if settings.chooses else None
         rule = settings.rule if self.choices is None else self.choices.rule
-        self.periods = PeriodController(rule, settings.steps)
+        self.periods = PeriodController(rule, settings.pacing.steps)
         self.inputs = self._schedule_inputs()
         # not a bound method: a reference cycle would delay the release of this object until garbage collection
         self._new_outer = partial(_outer, workers, transport, settings)
@@ -76,7 +77,7 @@ class CommonStart:
         if self.settings.measures:
             return MeasuredInputs(self.workers, self.periods, self.transport.ranks)
         if self.periods.adapts:
-            return LossInputs(self.workers, self.periods, self.transport, piggyback=self.settings.piggyback)
+            return LossInputs(self.workers, self.periods, self.transport, piggyback=self.settings.pacing.piggyback)
         return NoInputs()
 
     def _require_equal_ranks(self) -> None:
@@ -114,7 +115,7 @@ class CommonStart:
             and settings.ranks_per_node == 1
         )
         self._connect()
-        self.overlapped = self._in_flight() if settings.overlaps else None
+        self.overlapped = self._in_flight() if settings.merge.in_flight else None
         # the anchor serves the outer step, ranks that join later, and later rounds with other operators
         needed = settings.moves_outside or settings.least > 0 or settings.chooses
         alone = self.whole and exact and self.mixing.common and not needed
@@ -123,19 +124,23 @@ class CommonStart:
 
     def _connect(self) -> None:
         """Make the exchange of movements for the current number of ranks, with empty state."""
-        averages_states = self.settings.optimizer_state == "average"
+        averages_states = self.settings.merge.optimizer_state == "average"
         self.beside = BuffersAndStates(self.workers, self.transport, averages_states)
-        settings, transport = self.settings.waiting, self.transport  # averages in flight have their own operators
-        self.payload = Payload(0 if self.settings.overlaps else self.inputs.numbers, transport.size)
+        settings, transport = self.settings, self.transport
+        in_flight = settings.merge.in_flight  # such averages have their own exchange
+        self.payload = Payload(0 if in_flight else self.inputs.numbers, transport.size)
         if self.choices is not None:
             self._connect_choices(self.choices)
             return
-        self.exchange = self.settings.chosen_exchange(d=self.d, m=transport.size)
-        kind = settings.chosen_exchange(d=self.d, m=transport.size)
-        self.movements = movements(kind, settings, transport, self.payload, self.d)
+        self.exchange = settings.chosen_exchange(d=self.d, m=transport.size).name
+        if in_flight:
+            self.movements = movements_of(Gather(), settings.shared_key, transport, self.payload, self.d)
+        else:
+            self.movements = movements(settings, transport, self.payload, self.d)
         for worker, sender in zip(self.workers, self.movements.senders, strict=True):
             worker.sender = sender
-        carried = (0 if self.whole else settings.carried_bits(self.d, rank) for rank in transport.ranks)
+        silent = self.whole or in_flight
+        carried = (0 if silent else settings.carried_bits(self.d, rank) for rank in transport.ranks)
         self._carried_by_rank = dict(zip(transport.ranks, carried, strict=True))
 
     def _connect_choices(self, choices: Choices) -> None:
@@ -188,13 +193,12 @@ def _outer(
     """Return a new optimizer of the common model, or of one of its fragments."""
     if settings.outers:
         return TorchOuter(settings.outers[part % len(settings.outers)], anchor)
-    beta = settings.block_momentum
-    if not beta:
+    if not isinstance(settings.outer, BlockMomentum):
         return Averaging()
     for worker in workers:
         if worker.rates is None:
             worker.watch_rates()
-    return BlockMomentum(beta, partial(_rates_of_rank_0, workers, transport), anchor)
+    return HeavyBall(settings.outer.beta, partial(_rates_of_rank_0, workers, transport), anchor)
 
 
 def _rates_of_rank_0(workers: Sequence[Worker], transport: Transport) -> tuple[float, float] | None:

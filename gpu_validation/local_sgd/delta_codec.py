@@ -11,11 +11,10 @@ from operators import Feedback, Key, Message, Operator
 from operators.ddp.bucket import first_not_finite
 from operators.ddp.collectives import Refusal, Undeclared
 from operators.exchange.ordered_mean import ordered_mean
-from operators.summed import Summed
 
 from ..distributed.transport import Transport
-from .config import Settings
 from .movements import Deltas, Error, MeanMovement, Outgoing, exact_bits
+from .parts import Gather
 from .payload import Payload, Row
 from .refusals import CHANGED, FAILED, NOT_FINITE
 
@@ -75,14 +74,13 @@ class Receiver:
 class Gathered:
     """Exchange in which every rank sends its message to all, and all decode all messages."""
 
-    def __init__(self, settings: Settings, transport: Transport, payload: Payload, d: int) -> None:
-        operator = settings.operator
-        assert not isinstance(operator, Summed)  # chosen by the settings
+    def __init__(self, exchange: Gather, key: Key, transport: Transport, payload: Payload, d: int) -> None:
+        operator = exchange.operator
         self.senders = [Sender(operator, d=d) for _ in transport.ranks]
         self.receiver = Receiver(operator, m=transport.size, d=d)
-        self._kept = transport.ranks if settings.errors else ()
+        self._kept = transport.ranks if exchange.errors else ()
         self._exact = exact_bits(operator, [d] * transport.size)
-        self._transport, self._payload, self._key = transport, payload, settings.shared_key
+        self._transport, self._payload, self._key = transport, payload, key
 
     @property
     def states(self) -> list[Any]:

@@ -18,6 +18,9 @@ from .gradient_probe import Closure
 from .synchronisations import Synchronisations
 from .worker import Worker
 
+STATE_VERSION = "0.2.0"  # the first version whose states have these entries and fingerprints
+FIRST_VERSION = "0.1.0"  # its states do not name their version
+
 
 class Rounds(Synchronisations):
     """Counts local steps and ends rounds.
@@ -89,10 +92,10 @@ class Rounds(Synchronisations):
         Raises
         ------
         ValueError
-            Without ``uneven``, or if the rank has left before.
+            Without ``Uneven()``, or if the rank has left before.
         """
         if self.roll_call is None:
-            raise ValueError("leave() needs uneven=True: give it on all ranks")
+            raise ValueError("leave() needs membership=Uneven(): give it on all ranks")
         if not self.periods.tau:  # the first decision is made by all ranks
             silent = () if self.settings.measures else self.participants
             nothing = [None] * len(self.workers)
@@ -111,7 +114,7 @@ class Rounds(Synchronisations):
     def participants(self) -> Sequence[int]:
         """Ranks whose models count in the coming averaging; the others may idle."""
         gone = self.roll_call.gone if self.roll_call is not None else ()
-        members = self.settings.mode.members(self.periods.rounds, self.transport.size)
+        members = self.settings.mixing.members(self.periods.rounds, self.transport.size)
         return [rank for rank in members if rank not in gone] if gone else members
 
     # -- restart -----------------------------------------------------------------------------------------
@@ -123,6 +126,7 @@ class Rounds(Synchronisations):
         with self._explaining():
             in_flight = None if self.overlapped is None else self.overlapped.state_dict()
         return {
+            "version": STATE_VERSION,
             "fingerprint": self.fingerprint(),
             "workers": [worker.state_dict() for worker in self.workers],
             "outer": self.outer.state_dict(),
@@ -147,6 +151,11 @@ class Rounds(Synchronisations):
             For a state of other settings, another model, rank or number of ranks, and for one that is not finite or
             whose tensors have other shapes.  Nothing has changed then, but the current round is not timed.
         """
+        if isinstance(state, Mapping) and "rhythm" in state and state.get("version") != STATE_VERSION:
+            raise ValueError(
+                f"a state must be of ratedist {STATE_VERSION}; got one that ratedist "
+                f"{state.get('version', FIRST_VERSION)} saved and reads: load it there, or start without a state"
+            )
         state = require_own_state(state, self.fingerprint(), of="this averaging")
         for name in ("workers", "outer", "receivers", "in_flight"):
             require_finite(state[name], name)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from operators import Key
 from operators.exchange.choice import lengths
 
 from ..distributed.transport import Transport
@@ -11,43 +10,42 @@ from .config import Settings
 from .delta_codec import Gathered
 from .movements import Movements
 from .nodes import InNodes
+from .parts import Gather, Sum, TwoShot
 from .payload import Payload
 from .summed_movements import InSums
 from .two_shots import InTwoShots
 
 
-def movements(exchange: str, settings: Settings, transport: Transport, payload: Payload, d: int) -> Movements:
-    """Return the exchange "gather", "two_shot" or "sum" of d coordinates, between nodes where ranks form nodes.
+def movements(settings: Settings, transport: Transport, payload: Payload, d: int) -> Movements:
+    """Return the exchange of d coordinates that settings say, between nodes where ranks form nodes.
 
     Raises
     ------
     ValueError
         For fewer coordinates than ranks per node.
     """
-    if settings.ranks_per_node > 1:
-        return _in_nodes(exchange, settings, transport, d)
-    kinds: dict[str, type[Gathered | InTwoShots | InSums]]
-    kinds = {"gather": Gathered, "two_shot": InTwoShots, "sum": InSums}
-    return kinds[exchange](settings, transport, payload, d)
-
-
-def _in_nodes(exchange: str, settings: Settings, transport: Transport, d: int) -> InNodes:
-    """Return the exchange between nodes for every shard hosted here, each with its own random streams."""
-    ranks = settings.ranks_per_node
+    chosen, ranks, key = settings.chosen_exchange(d=d, m=transport.size), settings.ranks_per_node, settings.shared_key
+    if ranks == 1:
+        return movements_of(chosen, key, transport, payload, d)
     if d < ranks:
         raise ValueError(
             f"ranks_per_node must be at most the number of averaged parameters, {d}; got {ranks}: "
             "reduce it, for each rank of a node exchanges a shard"
         )
     links, sizes = transport.in_nodes(ranks), lengths(d, ranks)
-    places = {
-        place: movements(
-            exchange,
-            replace(settings, ranks_per_node=1, key=settings.shared_key.fold_in(place)),
-            between,
-            Payload(0, between.size),
-            sizes[place],
-        )
+    places = {  # every shard has its own random streams
+        place: movements_of(chosen, key.fold_in(place), between, Payload(0, between.size), sizes[place])
         for place, between in links.between.items()
     }
     return InNodes(places, links, transport, d)
+
+
+def movements_of(
+    exchange: Gather | TwoShot | Sum, key: Key, transport: Transport, payload: Payload, d: int
+) -> Movements:
+    """Return the exchange of d coordinates between all ranks of a transport; ``key`` is the one of all ranks."""
+    if isinstance(exchange, Gather):
+        return Gathered(exchange, key, transport, payload, d)
+    if isinstance(exchange, TwoShot):
+        return InTwoShots(exchange, key, transport, payload, d)
+    return InSums(exchange, key, transport, payload, d)

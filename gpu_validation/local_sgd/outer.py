@@ -14,6 +14,8 @@ import torch
 
 from operators.fingerprint import require_like
 
+from .parts import real_number
+
 if TYPE_CHECKING:
     from bounds.dynamics.outer import OuterStep
 
@@ -104,6 +106,31 @@ class Nesterov:
         return torch.optim.SGD(parameters, lr=self.lr, momentum=self.momentum, nesterov=self.momentum > 0)
 
 
+@dataclass(frozen=True)
+class BlockMomentum:
+    """Outer heavy ball in units of gradients: u <- beta u + G, x <- anchor - eta u.
+
+    G is the mean sum of the gradients of a round, and eta the learning rate of the inner optimizer.
+
+    Parameters
+    ----------
+    beta : float
+        Momentum, in [0, 1).
+
+    Raises
+    ------
+    ValueError
+        For any other value.
+    """
+
+    beta: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "beta", real_number("beta", self.beta))
+        if not 0 <= self.beta < 1:
+            raise ValueError(f"block momentum must satisfy 0 <= beta < 1; got {self.beta}")
+
+
 class OuterOptimizer(Protocol):
     """Interface of the optimizers of the common model; every rank has one in the same state."""
 
@@ -146,8 +173,8 @@ class Averaging:
         """Ignore the state."""
 
 
-class BlockMomentum:
-    """Outer heavy ball in units of gradients: u <- beta u + G, theta <- theta + movement - eta beta u.
+class HeavyBall:
+    """Optimizer of ``BlockMomentum``: u <- beta u + G, theta <- theta + movement - eta beta u.
 
     G = -movement/eta_r is the mean sum of gradients of a round, where eta_r is the mean inner learning rate of its
     steps.  The momentum therefore survives a change of the rate, as in ``torch.optim.SGD``.  eta is the rate at the

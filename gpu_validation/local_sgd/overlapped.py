@@ -22,7 +22,7 @@ from .buffers_and_states import BuffersAndStates
 from .config import Settings
 from .exchanges import movements
 from .finite import all_finite, first_not_finite, is_finite
-from .merge_rules import Arrival, Common, Vectors, merge_rule
+from .merge_rules import Arrival, Common, Vectors
 from .movements import Error
 from .outer import OuterOptimizer
 from .part import Part
@@ -68,14 +68,13 @@ class Overlapped:
         self.beside, self._outer, self.changed = beside, outer, False
         self.roll_call, self.idle = roll_call, False  # idle: the last round's messages had no members
         self.workers, self.transport, self.settings = workers, transport, settings
-        self.rule = merge_rule(settings.overlap, settings.local_weight)
-        self.whole = settings.operator is None
+        self.rule, self.whole = settings.merge, settings.operator is None
         self.payload = Payload(0, transport.size)
         d = workers[0].anchor.numel()
-        parts = settings.parts
+        parts = self.rule.parts
         if parts > d:
             raise ValueError(f"fragments must be at most the number of parameters, {d}; got {parts}")
-        ends = workers[0].ends if settings.modules else [d * p // parts for p in range(parts + 1)]
+        ends = workers[0].ends if self.rule.modules else [d * p // parts for p in range(parts + 1)]
         self.parts = [self._part(p, (ends[p], ends[p + 1])) for p in range(parts)]
         self.accounts: list[Account] = []  # of what was merged in this round
         self._carried_bits = [0] * len(workers)  # of their merged messages
@@ -89,9 +88,9 @@ class Overlapped:
         common = Common(
             [theta] * len(self.workers), [self._outer(theta, index) for _ in range(copies)], self.transport.size
         )
-        settings = self.settings if index == 0 else replace(self.settings, key=self.settings.key.fold_in(index))
-        kind = settings.chosen_exchange(d=stop - start, m=self.transport.size)
-        exchange = movements(kind, settings, self.transport, self.payload, stop - start)
+        key = self.settings.key if index == 0 else self.settings.key.fold_in(index)
+        settings = replace(self.settings, key=key)
+        exchange = movements(settings, self.transport, self.payload, stop - start)
         carried = [settings.carried_bits(stop - start, rank) for rank in self.transport.ranks]
         return Part(index, bounds, common, exchange, carried)
 
@@ -100,7 +99,7 @@ class Overlapped:
         """Plan the messages of a round of tau steps, and send those due at its start."""
         for part in self.parts:
             if part.merge_after <= steps:
-                part.plan(steps + -(-tau * (part.index + 1) // len(self.parts)), self.delay(tau))
+                part.plan(steps + -(-tau * (part.index + 1) // len(self.parts)), self.rule.steps_in_flight(tau))
         self._send_due(steps)
 
     def after_step(self, steps: int, tau: int) -> None:
@@ -113,7 +112,7 @@ class Overlapped:
                 if part.send_after == steps:
                     self._send(part, steps)
                 self._merge(part, steps)
-                part.plan(steps + tau, self.delay(tau))
+                part.plan(steps + tau, self.rule.steps_in_flight(tau))
         if self.parts[-1].merge_after > steps:
             self._send_due(steps)
 
@@ -172,11 +171,6 @@ class Overlapped:
         parts = zip(*(part.models(self.workers) for part in self.parts), strict=True)
         return [torch.cat(of_worker) for of_worker in parts]
 
-    def delay(self, tau: int) -> int:
-        """Return the local steps that a message is in flight in a round of tau steps."""
-        delay = self.settings.delay
-        return tau if delay is None else min(delay, tau)
-
     def record_steps(self, stepping: Sequence[bool]) -> None:
         """Count a local step of the workers hosted here for which ``stepping`` is true."""
         for part in self.parts:
@@ -225,7 +219,7 @@ class Overlapped:
         outgoing = self.rule.outgoing(part.common, models)
         part.load(self.workers, self.rule.merge(part.common, models, arrival))
         if arrival is not None and arrival.buffers is not None:
-            part.merge_buffers(self.workers, arrival.buffers, keeps_counts=self.rule.name != "overwrite")
+            part.merge_buffers(self.workers, arrival.buffers, keeps_counts=self.rule.keeps_counts)
         if sends and not self.rule.within_round:
             self._launch(part, *outgoing, steps)
 

@@ -30,7 +30,6 @@ import torch.distributed as dist
 
 from bounds.schedules import Schedule, State
 from operators import Feedback, Key, Operator
-from operators.exchange import Exchange
 from operators.summed import Summed
 
 from ..distributed.collectives import PLACE_BITS, ProcessTransport
@@ -38,13 +37,14 @@ from ..distributed.quorum import NEW, Quorum
 from ..distributed.transport import NodeLinks
 from ..records.round import Round as Round
 from ..telemetry import Journal, Recorder
-from .clock import Clock, WallClock
-from .config import OptimizerState, Settings
+from .candidates import ExchangePart, exchange_of
+from .clock import WallClock
+from .config import Settings
 from .gradient_probe import Closure
-from .ladder import Ladder, apart
-from .merge_rules import Overlap
-from .mixing import Mixing
-from .outer import OuterFactory
+from .keywords import Outer
+from .merge_rules import Blocking, Merge
+from .mixing import Full, Mixing
+from .parts import All, Membership, Pacing
 from .pause import DAY_S, paused
 from .run_header import header_of
 from .sensing import MeasuredInputs
@@ -74,91 +74,51 @@ class PeriodicAveraging(SurvivingRounds):
         A model that ``fully_shard`` has sharded over other ranks than those of ``process_group`` is averaged shard by
         shard: every rank exchanges its own shard with the ranks that have the same one.
     optimizer : Optimizer or None, optional
-        The inner optimizer.  An adaptive schedule, ``optimizer_state`` and ``block_momentum`` need it.
-    schedule : int or Schedule or {"auto"}, optional
+        The inner optimizer.  An adaptive schedule, ``optimizer_state`` and ``BlockMomentum`` need it.
+    schedule : int or Schedule or Pacing or {"auto"}, optional
         Local steps per round (>= 1), a rule of ``bounds.schedules``, or "auto" for ``GradientRetention``.  "auto"
         measures D/Y and the share of a gradient that survives a round.  It needs no tuning, but a closure in ``step``.
-        All ranks decide by the mean of their losses or measurements, and by the clock and learning rate of rank 0.
-    operator : Operator or Feedback or Summed or Ladder or {"auto"} or None, optional
-        Compresses the movement of a round.  A Feedback keeps its state from round to round.  A Summed
-        (``operators.summed``) adds messages on the way, and ``exchange`` is then "sum".  "auto", or your own
-        ``Ladder``, chooses operator, exchange and tau for every round from measurements
-        (``bounds.schedules.RateAndRetention``).  It requires schedule="auto" and full averaging without overlap or
-        telemetry.  None sends whole models in their own dtype.  Means are accumulated in float64 and kept in float32 or
-        better, so that a bfloat16 model keeps averagings that move it by less than its resolution.
-    mixing : Mixing or {"full"}, optional
-        "full", or a mode of ``gpu_validation.local_sgd.mixing``: elastic averaging, gossip or sampled clients.
-    process_group : ProcessGroup or None, optional
-        The group of torch.distributed; None is the group of all ranks.
-    transport : ProcessTransport or None, optional
-        A transport to share between several averagings; it counts the bytes of all of them.  It has its own group,
-        which nothing else may use while an average is in flight.
-    key : Key, optional
-        Seeds the operator's random streams; step and rank are filled in.
-    optimizer_state : OptimizerState, optional
-        What an averaging does to the state of the inner optimizer.  "keep" leaves each worker's own.  "average" takes
-        the mean.  "reset" clears it, so that local momentum restarts from zero as in AdaComm.  States are matched by
-        parameter name.  A rank without a moment counts as zero and gets the mean.  Step counters become the largest of
-        all ranks.
-    block_momentum : float, optional
-        Outer momentum beta in [0, 1): u <- beta u + G, x <- anchor - eta u.  G is the mean sum of the gradients of a
-        round.  This is a heavy ball in units of gradients.
-    steps : int or None, optional
-        Local steps of the whole run, if known.
-    clock : Clock or None, optional
-        Measures seconds for the schedule and for the record of averagings; None is the wall clock.
-    telemetry : bool or str or PathLike, optional
-        True keeps the data of ``report`` in bounded memory.  A folder also receives it as JSON lines, at most one per
-        second and rank, which ``ratedist attach`` reads from another process.  Telemetry sends no messages and
-        changes no bit of the run.
-    piggyback : bool, optional
-        Whether loss, clock and learning rate for the schedule travel with the models.  The clock is then read before
-        the averaging.  Otherwise they need a collective of their own after it.  Full averaging only.
-    exchange : {"gather", "two_shot", "auto"}, optional
-        How compressed movements are averaged.  "gather": every rank sends its message to all others, (m - 1) b bits per
-        coordinate.  "two_shot": every rank sends each shard to its owner, which sends the compressed mean of its shard
-        to all, (1 - 1/m)(b1 + b2) bits per coordinate.  "auto" takes the one with fewer bytes by the operators'
-        declared sizes; the attribute ``exchange`` names it.  Whole models are always summed exactly.
-    second : Operator or Feedback or None, optional
-        Compresses the means of two shots.  None uses ``operator``, so that a Feedback keeps a residual at both ends.
-    errors : bool, optional
-        Whether a rank also measures the compression error of its own movement (``error2``, ``norm2`` and
-        ``error_along`` of its rounds, reported by telemetry).  In two shots the rank then decodes its own shards too.
-    outer : callable or sequence of callable or None, optional
+        All ranks decide by the mean of their losses or measurements, and by the clock and learning rate of rank 0.  A
+        ``Pacing`` adds the length of the run, a clock, and how losses travel.
+    operator : Operator or Feedback or Summed or {"auto"} or None, optional
+        Compresses the movement of a round; the short form of ``exchange=Gather(operator)``, ``Sum(operator)`` for a
+        Summed and ``Candidates()`` for "auto".  A Feedback keeps its state from round to round.  None sends whole
+        models in their own dtype.  Means are accumulated in float64 and kept in float32 or better, so that a bfloat16
+        model keeps averagings that move it by less than its resolution.
+    exchange : Gather or TwoShot or Cheapest or Sum or Candidates or None, optional
+        What is compressed and how it travels, instead of ``operator``; the attribute ``exchange`` names the choice.
+        ``Candidates`` chooses operator, exchange and tau for every round from measurements
+        (``bounds.schedules.RateAndRetention``).  It requires schedule="auto" and full averaging without telemetry.
+    merge : Blocking or Corrected or Overwrite or Delayed or Eager, optional
+        What an averaging does to a worker's model and optimizer state.  All but ``Blocking()`` take steps while the
+        average travels in a thread with its own process group.  They need full averaging, and whole models travel in
+        float32 or better.  ``Eager`` needs whole models.
+    outer : callable or sequence of callable or BlockMomentum or None, optional
         The outer optimizer.  It moves the common model theta with theta - mean of the models as its gradient.
         Pass ``Nesterov(lr, momentum)``, ``SGD(lr, momentum)`` or any callable from a list of tensors to a torch
         optimizer, such as ``functools.partial(torch.optim.Adam, lr=0.1)``.  Its state is bitwise equal on all ranks and
         part of ``state_dict``.  None moves theta to the mean.  Every fragment has its own optimizer; a sequence has one
-        entry per fragment.
-    overlap : {"none", "corrected", "overwrite", "delayed", "eager"}, optional
-        What happens to the steps made while an average is in flight.  The average travels in a thread with its own
-        process group.  "none" waits for it.  "corrected" adds those steps to the new common model.  "overwrite" drops
-        them.  "delayed" merges the average of a round at the end of the next one.  "eager" also applies this rank's
-        share at once.  Needs full averaging.  Whole models then travel in float32 or better.
-    delay : int or None, optional
-        Local steps between send and merge for "corrected" and "overwrite", 0 <= delay <= tau.  None is the whole round.
-        At 0 the workers wait for the average, as torchft's fragments do.
-    fragments : int or sequence of str, optional
-        Number of parts of equal length into which the model is split, >= 1, or the names of the modules or parameters
-        that are the parts, in the order of their averagings.  Each part has rounds of tau steps; these end
-        tau/fragments steps after one another.
-    local_weight : float, optional
-        Weight w in [0, 1) of the worker's own model for "overwrite": model = w model + (1 - w) new common model.  It is
-        torchft's ``fragment_update_alpha``.  With w > 0 the models differ after a merge, and the common model is the
-        new one.
-    ranks_per_node : int, optional
-        With more than 1, that many consecutive ranks form a node and sum their movements exactly, one shard per rank.
-        Nodes exchange the compressed means of the shards as ``exchange`` says.  A node then sends as much over the slow
-        link as one rank would.  ``links`` has the transports inside the node and between nodes, which count their own
-        bytes.  Needs full averaging and an operator that is not a Summed.
-    uneven : bool, optional
-        Whether ranks may have different numbers of local steps; each rank ends with ``leave``.  Every averaging then
-        begins with a roll call of 8 bytes from every rank to every other.  Full averaging only.
-    quorum : Quorum or None, optional
-        Continue without ranks that die, and admit new ones, while at least ``quorum.least`` ranks are present.  The
-        quorum creates the process group.  A joining rank receives common model, outer optimizer and counters at a
-        synchronisation.  It keeps its own inner optimizer and starts at ``total_steps``.  Needs a fixed tau, full
-        averaging, operators without memory and no overlap.
+        entry per fragment.  ``BlockMomentum(beta)`` is a heavy ball in units of gradients.
+    mixing : Mixing, optional
+        ``Full()``, or a mode of ``gpu_validation.local_sgd.mixing``: elastic averaging, gossip or sampled clients.
+    membership : All or Uneven or Nodes or Quorum, optional
+        Who takes part.  ``Uneven()`` lets ranks have different numbers of steps; each rank ends with ``leave``.
+        ``Nodes(n)`` sums exactly inside nodes of n ranks; ``links`` has the transports inside a node and between nodes,
+        which count their own bytes.  It needs an operator that is not a Summed.  A ``Quorum`` continues without ranks
+        that die, and admits new ones, while at least ``quorum.least`` ranks are present.  The quorum creates the
+        process group.  A joining rank receives common model, outer optimizer and counters at a synchronisation.  It
+        keeps its own inner optimizer and starts at ``total_steps``.  A quorum needs a fixed tau, operators without
+        memory and ``Blocking()``.  All but ``All()`` need full averaging.
+    key : Key, optional
+        Seeds the operator's random streams; step and rank are filled in.
+    process_group : ProcessGroup or ProcessTransport or None, optional
+        The group of torch.distributed; None is the group of all ranks.  A transport is shared between several
+        averagings, and counts the bytes of all of them.  It has its own group, which nothing else may use while an
+        average is in flight.
+    telemetry : bool or str or PathLike, optional
+        True keeps the data of ``report`` in bounded memory.  A folder also receives it as JSON lines, at most one per
+        second and rank, which ``ratedist attach`` reads from another process.  Telemetry sends no messages and
+        changes no bit of the run.
 
     Raises
     ------
@@ -180,67 +140,35 @@ class PeriodicAveraging(SurvivingRounds):
         model: torch.nn.Module,
         optimizer: torch.optim.Optimizer | None = None,
         *,
-        schedule: int | Schedule | Literal["auto"] = 1,
-        operator: Operator | Feedback | Summed | Ladder | Literal["auto"] | None = None,
-        mixing: Mixing | Literal["full"] = "full",
-        process_group: dist.ProcessGroup | None = None,
-        transport: ProcessTransport | None = None,
+        schedule: int | Schedule | Literal["auto"] | Pacing = 1,
+        operator: Operator | Feedback | Summed | Literal["auto"] | None = None,
+        exchange: ExchangePart | None = None,
+        merge: Merge = Blocking(),  # noqa: B008  frozen
+        outer: Outer | None = None,
+        mixing: Mixing = Full(),  # noqa: B008  frozen
+        membership: Membership = All(),  # noqa: B008  frozen
         key: Key = Key(0),  # noqa: B008  frozen
-        optimizer_state: OptimizerState = "keep",
-        block_momentum: float = 0.0,
-        steps: int | None = None,
-        clock: Clock | None = None,
+        process_group: dist.ProcessGroup | ProcessTransport | None = None,
         telemetry: bool | str | os.PathLike[str] = False,
-        piggyback: bool = False,
-        exchange: Exchange = "gather",
-        second: Operator | Feedback | None = None,
-        errors: bool = True,
-        outer: OuterFactory | Sequence[OuterFactory] | None = None,
-        overlap: Overlap = "none",
-        delay: int | None = None,
-        fragments: int | Sequence[str] = 1,
-        local_weight: float = 0.0,
-        ranks_per_node: int = 1,
-        uneven: bool = False,
-        quorum: Quorum | None = None,
     ) -> None:
-        if transport is not None and process_group is not None:
-            raise ValueError("give process_group or transport, not both: the transport has its own group")
+        quorum = membership if isinstance(membership, Quorum) else None
+        transport = process_group if isinstance(process_group, ProcessTransport) else None
+        group = None if isinstance(process_group, ProcessTransport) else process_group
         refusal: Exception | None = None
         try:
-            fixed, ladder = apart(operator)
             settings = Settings(
-                schedule,
-                fixed,
-                mixing,
-                key,
-                optimizer_state,
-                block_momentum,
-                steps,
-                piggyback=piggyback,
-                exchange=exchange,
-                second=second,
-                errors=errors,
-                outer=outer,
-                overlap=overlap,
-                delay=delay,
-                fragments=fragments,
-                local_weight=local_weight,
-                ranks_per_node=ranks_per_node,
-                uneven=uneven,
-                least=0 if quorum is None else quorum.least,
-                ladder=ladder,
+                Pacing.of(schedule), exchange_of(operator, exchange), merge, outer, mixing, membership, key
             )
             settings.check_optimizer(optimizer)
-            if quorum is not None and (telemetry or transport is not None or process_group is not None):
+            if quorum is not None and (telemetry or process_group is not None):
                 raise ValueError(
                     "a quorum makes the process group itself, and telemetry does not follow ranks that change: leave "
-                    "telemetry, transport and process_group out"
+                    "telemetry and process_group out"
                 )
             if settings.chooses and telemetry is not False:
-                raise ValueError('telemetry does not follow operators that change: leave it out, or operator="auto"')
-            ranks = None if quorum is not None else ranks_of(process_group if transport is None else transport.group)
-            self._worker = Worker(model, optimizer, settings.modules, ranks)
+                raise ValueError("telemetry does not follow operators that change: leave it out, or Candidates")
+            ranks = None if quorum is not None else ranks_of(group if transport is None else transport.group)
+            self._worker = Worker(model, optimizer, merge.modules, ranks)
             if place := place_of(model, settings):  # every shard has random streams of its own
                 settings = replace(settings, key=settings.key.fold_in(place))
             for make in settings.outers:
@@ -251,7 +179,7 @@ class PeriodicAveraging(SurvivingRounds):
             refusal = error  # raised on all ranks
         if quorum is not None:
             quorum.meet(NEW)
-        shared = ProcessTransport(None, process_group) if transport is None else transport
+        shared = ProcessTransport(None, group) if transport is None else transport
         journal = None
         try:
             journal = None if refusal or isinstance(telemetry, bool) else Journal(telemetry, shared.rank)
@@ -260,11 +188,11 @@ class PeriodicAveraging(SurvivingRounds):
         if quorum is None:  # ranks of a quorum may die or join later
             require_accepted_by_all(shared, refusal)
         if transport is None:
-            transport = ProcessTransport.apart(process_group) if settings.overlaps else shared
+            transport = ProcessTransport.apart(group) if merge.in_flight else shared
         self.transport = transport
         run = torch.tensor([secrets.randbits(62)])
         self.transport.broadcast([[run]])  # on every rank, with or without telemetry, before any message is in flight
-        super().__init__([self._worker], self.transport, settings, clock or WallClock(), quorum)
+        super().__init__([self._worker], self.transport, settings, settings.pacing.clock or WallClock(), quorum)
         if telemetry is not False:
             self.telemetry = self._recorder(int(run), journal)
             weakref.finalize(self, self.telemetry.close)
@@ -331,7 +259,7 @@ class PeriodicAveraging(SurvivingRounds):
         Raises
         ------
         ValueError
-            Without ``uneven=True``, or if this rank has left before.
+            Without ``membership=Uneven()``, or if this rank has left before.
         RuntimeError
             If another rank has ended.
         """

@@ -15,8 +15,8 @@ from operators.summed import Summed
 from ..records.compression import Declared
 from ..telemetry import Header
 from .config import Settings
-from .merge_rules import merge_rule
 from .mixing import Full, Sampled
+from .outer import BlockMomentum
 from .worker import Worker
 
 OWED = "with error feedback the claim is about the movement plus the residual"
@@ -42,7 +42,7 @@ def header_of(
     ``plain_transport`` says that bytes are sent as ``ProcessTransport`` sends them.  Sizes and errors of shards
     ("two_shot", "sum" or nodes) are not predicted.
     """
-    operator, mode = settings.operator, settings.mode
+    operator, mode = settings.operator, settings.mixing
     d = worker.anchor.numel()
     inner = operator.operator if isinstance(operator, Feedback) else operator
     members = mode.clients if isinstance(mode, Sampled) else size
@@ -63,8 +63,7 @@ def header_of(
         declared=None if whole or operator is None else _declared(operator, d, in_shards),
         projects=isinstance(operator, Operator) and bool(getattr(inner, "projects", False)),
         whole=whole,
-        common=mode.common
-        and (not settings.overlaps or not merge_rule(settings.overlap, settings.local_weight).keeps_steps),
+        common=mode.common and not settings.merge.keeps_steps,
         members=members,
         buffers=sum(b.numel() for b in worker.buffers),
         tail=tail,
@@ -107,10 +106,10 @@ def _declared(operator: Operator | Feedback | Summed, d: int, in_shards: bool) -
 
 def _extra_bytes(settings: Settings, mode: object, adapts: bool) -> int | None:
     """Return the bytes sent to each other rank besides model, buffers and message; None if unknown."""
-    if settings.optimizer_state == "average" or not isinstance(mode, Full | Sampled):
+    if settings.merge.optimizer_state == "average" or not isinstance(mode, Full | Sampled):
         return None
-    numbers = (3 if adapts and not settings.measures and not settings.piggyback else 0) + (
-        2 if settings.block_momentum else 0
+    numbers = (3 if adapts and not settings.measures and not settings.pacing.piggyback else 0) + (
+        2 if isinstance(settings.outer, BlockMomentum) else 0
     )
     return 8 * numbers
 

@@ -113,7 +113,7 @@ def place_of(model: torch.nn.Module, settings: Settings) -> int:
     whole = [name for name, (_, count) in shards.items() if count == 1]
     wrong = {
         f"schedule = {settings.rule}": not isinstance(settings.rule, Fixed),
-        'optimizer_state = "average"': settings.optimizer_state == "average",
+        'optimizer_state = "average"': settings.merge.optimizer_state == "average",
         "uneven": settings.uneven,
         "a quorum": settings.least > 0,
         f"operator = {settings.operator} and whole parameters {whole[:3]}": whole and settings.operator is not None,

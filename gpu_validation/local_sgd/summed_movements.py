@@ -7,14 +7,14 @@ from typing import Any
 
 import torch
 
-from operators import Message
+from operators import Key, Message
 from operators.ddp.collectives import Refusal
-from operators.summed import SumEnd, Summed
+from operators.summed import SumEnd
 
 from ..distributed.transport import Transport
-from .config import Settings
 from .delta_codec import encoded
 from .movements import Deltas, MeanMovement, SendersRemember
+from .parts import Sum
 from .payload import Payload, Row
 from .refusals import FAILED, MeanRefused
 
@@ -22,10 +22,9 @@ from .refusals import FAILED, MeanRefused
 class InSums(SendersRemember):
     """Exchange in which every rank sends its terms by shards to their owners, which send the sums to all."""
 
-    def __init__(self, settings: Settings, transport: Transport, payload: Payload, d: int) -> None:
-        assert isinstance(settings.operator, Summed)
-        method, m = settings.operator, transport.size
-        self.senders = [SumEnd(method, settings.shared_key, rank=rank, m=m, d=d) for rank in transport.ranks]
+    def __init__(self, exchange: Sum, key: Key, transport: Transport, payload: Payload, d: int) -> None:
+        method, m = exchange.operator, transport.size
+        self.senders = [SumEnd(method, key, rank=rank, m=m, d=d) for rank in transport.ranks]
         self._transport, self._payload = transport, payload
 
     def mean(

@@ -122,7 +122,7 @@ class Synchronisations(CommonStart):
         """Return the overlap of the round that ends; None without overlap."""
         if self.overlapped is None:
             return None
-        return InFlight(self.overlapped.delay(self.periods.tau), self.overlapped.flight_s)
+        return InFlight(self.settings.merge.steps_in_flight(self.periods.tau), self.overlapped.flight_s)
 
     def _synchronise(self, round_index: int, members: Sequence[int], changed: bool) -> Averaged:
         """Average, or merge the average in flight."""
@@ -288,7 +288,7 @@ class Synchronisations(CommonStart):
             raise self._not_finite(refused.rank, refused.entry) from None
 
     def _reset_optimizers(self) -> None:
-        if self.settings.optimizer_state == "reset":
+        if self.settings.merge.optimizer_state == "reset":
             for worker in self.workers:
                 if worker.optimizer:
                     worker.optimizer.state.clear()

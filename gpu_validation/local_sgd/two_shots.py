@@ -7,14 +7,13 @@ from typing import Any
 
 import torch
 
-from operators import Message
+from operators import Key, Message
 from operators.ddp.collectives import Refusal, Undeclared
 from operators.exchange import TwoShot
 from operators.exchange.choice import lengths
-from operators.summed import Summed
 
 from ..distributed.transport import Transport
-from .config import Settings
+from . import parts
 from .delta_codec import decoding_errors, encoded
 from .movements import Deltas, MeanMovement, SendersRemember, exact_bits
 from .payload import Payload, Row
@@ -24,12 +23,10 @@ from .refusals import FAILED, MeanRefused
 class InTwoShots(SendersRemember):
     """Exchange in which every rank sends shards to their owners, which send the compressed means to all."""
 
-    def __init__(self, settings: Settings, transport: Transport, payload: Payload, d: int) -> None:
-        assert settings.operator is not None  # whole models are not encoded
-        assert not isinstance(settings.operator, Summed)
-        first, second, m = settings.operator, settings.second or settings.operator, transport.size
-        self._transport, self._payload, self._keeps = transport, payload, settings.errors
-        key, sizes = settings.shared_key, lengths(d, m)
+    def __init__(self, exchange: parts.TwoShot, key: Key, transport: Transport, payload: Payload, d: int) -> None:
+        first, second, m = exchange.operator, exchange.means or exchange.operator, transport.size
+        self._transport, self._payload, self._keeps = transport, payload, exchange.errors
+        sizes = lengths(d, m)
         self._exact, self._exact_means = exact_bits(first, sizes), exact_bits(second, sizes)
         self.senders = [TwoShot(first, second, key, rank=r, m=m, d=d, reads_own=self._keeps) for r in transport.ranks]
 

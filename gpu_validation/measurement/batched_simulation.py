@@ -242,9 +242,9 @@ class _EngineLane(_Lane):
 
 def _lane(race: TrainingRun, *details: Any) -> _Lane:
     """Return the quick lane where it will do."""
-    whole = race.operator is None and race.outer is None
+    whole = race.operator is None and race.exchange is None and race.outer is None
     measures = race.schedule == "auto" or (isinstance(race.schedule, Schedule) and race.schedule.measures)
-    plain = whole and race.overlap == "none" and not measures
+    plain = whole and not race.merge.in_flight and not measures
     if not plain and MOMENTUM[race.optimizer]:
         raise ValueError(
             f"only SGD is simulated together with an outer step, operators, averages in flight or auto; got {race!r}"

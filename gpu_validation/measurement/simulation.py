@@ -19,6 +19,7 @@ from operators import Key
 
 from ..distributed.tensors import flat, floating_tensors, load
 from ..local_sgd.clock import Clock, SimulatedClock
+from ..local_sgd.parts import Pacing
 from ..local_sgd.simulated import SimulatedWorkers
 from ..records.round import Round
 from ..records.storage import Record
@@ -92,16 +93,12 @@ def engine_of(run: TrainingRun, replicas: Sequence[Replica], clock: Clock) -> Si
     return SimulatedWorkers(
         [replica.model for replica in replicas],
         [replica.optimizer for replica in replicas],
-        schedule=run.schedule,
+        schedule=Pacing(run.schedule, run.steps, clock),
         operator=run.operator,
         exchange=run.exchange,
-        second=run.second,
-        steps=run.steps,
-        key=Key(run.seed).fold_in(MESSAGES),
-        clock=clock,
+        merge=run.merge,
         outer=run.outer,
-        overlap=run.overlap,
-        delay=run.steps_in_flight,
+        key=Key(run.seed).fold_in(MESSAGES),
     )
 
 

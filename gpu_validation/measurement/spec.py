@@ -13,10 +13,9 @@ from bounds.runtime import RuntimeModel, StepTime
 from bounds.runtime.law import Law
 from bounds.schedules import Schedule
 from operators import Feedback, Operator
-from operators.exchange import Exchange
 
-from ..local_sgd.ladder import Ladder
-from ..local_sgd.merge_rules import Overlap
+from ..local_sgd.candidates import Candidates, ExchangePart
+from ..local_sgd.merge_rules import Blocking, Merge
 from ..local_sgd.outer import OuterFactory
 from ..workloads import Workload
 
@@ -47,12 +46,8 @@ class TrainingRun:
         The run ends with the first round that ends after so many seconds; give it or ``steps``.
     steps : int or None
         The run ends with the first round that ends after so many local steps.
-    operator : Operator, Feedback, Ladder, "auto" or None
-        Compresses the model update of a round; None sends uncompressed models, "auto" or a ladder lets the run choose.
-    exchange : Exchange
-        How compressed updates become their mean: "gather", "two_shot" or "auto".
-    second : Operator, Feedback or None
-        Compresses the means of two shots; by default ``operator``.
+    operator, exchange, merge, outer
+        Parts of the averaging, as of ``PeriodicAveraging``.
     decay : tuple of (int, float)
         From local step k on, the learning rate is the workload's times factor, for (k, factor) pairs.
     optimizer : str
@@ -68,12 +63,6 @@ class TrainingRun:
     runtime : RuntimeModel or None
         The model of m workers whose simulated clock, the same on all ranks, takes the place of the wall clock of real
         processes; nothing is slept then, and nothing timed by itself.
-    outer : callable or None
-        The outer optimizer, as of ``PeriodicAveraging``; None moves the common model to the mean.
-    overlap : Overlap
-        What becomes of the steps made while an average is in flight; "none" waits for it.
-    steps_in_flight : int or None
-        Local steps between the send and the merge; None for the whole round.
 
     Raises
     ------
@@ -87,9 +76,10 @@ class TrainingRun:
     seed: int
     budget_s: float | None = None
     steps: int | None = None
-    operator: Operator | Feedback | Ladder | Literal["auto"] | None = None
-    exchange: Exchange = "gather"
-    second: Operator | Feedback | None = None
+    operator: Operator | Feedback | Literal["auto"] | None = None
+    exchange: ExchangePart | None = None
+    merge: Merge = Blocking()  # noqa: RUF009  frozen
+    outer: OuterFactory | None = None
     decay: tuple[tuple[int, float], ...] = ()
     optimizer: str = "sgd"
     delay: Law | None = None
@@ -97,9 +87,6 @@ class TrainingRun:
     trace: bool = False
     fenced: int = 6
     runtime: RuntimeModel | None = None
-    outer: OuterFactory | None = None
-    overlap: Overlap = "none"
-    steps_in_flight: int | None = None
 
     def __post_init__(self) -> None:
         if self.budget_s is None and self.steps is None:
@@ -113,7 +100,7 @@ class TrainingRun:
     @property
     def chooses(self) -> bool:
         """Whether every round chooses the operator."""
-        return self.operator == "auto" or isinstance(self.operator, Ladder)
+        return self.operator == "auto" or isinstance(self.exchange, Candidates)
 
     def eta(self, k: int) -> float:
         """Return the learning rate of local step k, counted from 0."""

@@ -29,6 +29,8 @@ from ..distributed.launch import RankContext, run_ranks
 from ..distributed.scheduling import Scheduling
 from ..distributed.tensors import flat, floating_tensors
 from ..local_sgd.clock import Clock, SimulatedClock, WallClock
+from ..local_sgd.merge_rules import Blocking
+from ..local_sgd.parts import Pacing
 from ..local_sgd.periodic_averaging import PeriodicAveraging
 from ..network import Network, Shape
 from ..records.storage import Record
@@ -134,7 +136,7 @@ def _record(place: RankContext, run: TrainingRun, finish: _Finish) -> Record:
     return {
         **outline(run, place.size, kept.rounds),
         "step_law": repr(run.step),
-        **evaluate_snapshots(place, run.workload, kept, run.points, alike=run.overlap != "eager"),
+        **evaluate_snapshots(place, run.workload, kept, run.points, alike=run.merge.is_common),
         "took_s": kept.seconds[-1],
         "fenced_s": alone_s,
         "mean_step_s": mean_step_s,
@@ -185,19 +187,19 @@ def joined(
     averaging = PeriodicAveraging(
         replica.model,
         replica.optimizer,
-        schedule=1 if alone else run.schedule,
-        operator=None if alone and run.chooses else run.operator,
-        exchange=run.exchange,
-        second=run.second,
-        transport=transport,
-        key=key.fold_in(MESSAGES),
-        steps=run.steps,
         # what travels along sees the clock before the synchronisation, and only where all wait for it
-        piggyback=run.runtime is None and run.overlap == "none",
+        schedule=Pacing(
+            1 if alone else run.schedule,
+            run.steps,
+            _clock(run, place.size) if run.runtime else None,
+            piggyback=run.runtime is None and not run.merge.in_flight,
+        ),
+        operator=None if alone and run.chooses else run.operator,
+        exchange=None if alone and run.chooses else run.exchange,
+        process_group=transport,
+        key=key.fold_in(MESSAGES),
         outer=run.outer,
-        overlap="none" if alone else run.overlap,
-        delay=None if alone else run.steps_in_flight,
-        clock=_clock(run, place.size) if run.runtime else None,
+        merge=Blocking() if alone else run.merge,
     )
     return averaging, replica
 

@@ -22,6 +22,7 @@ import torch
 
 from bounds.runtime import Constant, RuntimeModel, ShiftedExponential
 from bounds.schedules import AdaComm, Fixed, Schedule
+from gpu_validation.local_sgd.parts import Pacing
 from operators import Key
 
 from ..distributed.launch import RunFailed
@@ -216,7 +217,7 @@ class _Run:
         self.models = [replica.model for replica in self.replicas]
         optimizers = [replica.optimizer for replica in self.replicas]
         clock = SimulatedClock(RuntimeModel(STEP, Constant(track.delay)), m=study.m, key=Key(seed).fold_in(TIMES))
-        self.workers = SimulatedWorkers(self.models, optimizers, schedule=schedule, clock=clock)
+        self.workers = SimulatedWorkers(self.models, optimizers, schedule=Pacing(schedule, clock=clock))
 
     def load(self, path: Path) -> None:
         """Raise RunFailed if the file is missing."""

@@ -21,6 +21,8 @@ from operators.random import normal
 
 from ..distributed.collectives import barrier, gather_arrays
 from ..distributed.launch import RankContext, run_ranks
+from ..local_sgd.candidates import exchange_named
+from ..local_sgd.parts import Gather, TwoShot
 from ..local_sgd.periodic_averaging import PeriodicAveraging
 from ..measurement.spec import TrainingRun
 from ..measurement.training import run_training
@@ -335,10 +337,8 @@ class AllReduceStudy(Study):
         return measured
 
     def _averaging(self, codec: str, exchange: Exchange) -> PeriodicAveraging:
-        operator = CODECS.get(codec)
-        return PeriodicAveraging(
-            Vector(self.d), operator=operator, exchange=exchange, key=Key(self.seed).fold_in(2), errors=False
-        )
+        way = exchange_named(exchange, CODECS.get(codec), errors=False)
+        return PeriodicAveraging(Vector(self.d), exchange=way, key=Key(self.seed).fold_in(2))
 
     # -- training ----------------------------------------------------------------------------------------
     def measure_train(self, method: str, seed: int) -> Record:
@@ -351,9 +351,7 @@ class AllReduceStudy(Study):
             seed=seed,
             steps=self.steps,
             points=2,
-            operator=operator,
-            second=second,
-            exchange="gather" if method == EXACT else "two_shot",
+            exchange=Gather() if operator is None else TwoShot(operator, second),
             runtime=RuntimeModel(step=Constant(1.0), m=self.workers),
         )
         (record,) = run_training([run], m=self.workers, shape=None, scheduling="normal", hang_timeout_s=600.0)

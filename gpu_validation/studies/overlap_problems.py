@@ -23,7 +23,7 @@ from bounds.runtime import RuntimeModel, ShiftedExponential, seconds_per_step_in
 from bounds.schedules import AdaComm
 
 from ..distributed.tensors import flat
-from ..local_sgd.merge_rules import Overlap
+from ..local_sgd.merge_rules import Blocking, Corrected, Delayed, Eager, Merge, Overwrite
 from ..local_sgd.outer import Nesterov
 from ..measurement.spec import TrainingRun
 from ..network import Shape
@@ -50,14 +50,19 @@ class Method:
 
     Parameters
     ----------
-    overlap : Overlap
+    overlap : {"none", "overwrite", "delayed", "eager", "corrected"}
         What becomes of the steps made while it is in flight.
     outer : bool
         Whether an outer Nesterov step is made, whose rate and momentum are tuned.
     """
 
-    overlap: Overlap = "none"
+    overlap: str = "none"
     outer: bool = False
+
+    def merge(self, delay: int | None) -> Merge:
+        """Return the merge of an averaging with this delay."""
+        merges = {"overwrite": Overwrite(delay), "corrected": Corrected(delay), "delayed": Delayed(), "eager": Eager()}
+        return merges.get(self.overlap, Blocking())
 
 
 METHODS = {
@@ -223,8 +228,7 @@ def run_of(task: Task, method: str, trial: Trial, ratio: int, seed: int, **field
         STEP,
         seed,
         outer=Nesterov(trial.lr, trial.momentum) if rule.outer else None,
-        overlap=rule.overlap,
-        steps_in_flight=steps_in_flight(method, trial.tau, ratio),
+        merge=rule.merge(steps_in_flight(method, trial.tau, ratio)),
         **{"budget_s": budget_s(ratio), **fields},
     )
 
@@ -658,7 +662,7 @@ def predicted_times(workers: Workers, task: Task, method: str, trial: Trial, rat
     length_s = round_s(rule.overlap, trial.tau, ratio, flight)
     rounds = math.ceil(budget_s(ratio) / length_s)
     outer = OuterStep(trial.lr, trial.momentum) if rule.outer else OuterStep()
-    merge = "blocking" if rule.overlap == "none" else rule.overlap
+    merge: Any = "blocking" if rule.overlap == "none" else rule.overlap
     with np.errstate(over="ignore", invalid="ignore"):
         moments = second_moments(
             workers, merge, eta=trial.rate, tau=trial.tau, rounds=rounds, delay=flight or 0, outer=outer

@@ -31,6 +31,7 @@ from ratedist.pilots.plan import ranking_number
 from ratedist.plans.run import Rhythm
 
 from ..distributed.launch import RankContext, run_ranks
+from ..local_sgd.candidates import exchange_named
 from ..measurement.spec import TrainingRun
 from ..measurement.training import run_training
 from ..network import Network, Shape
@@ -128,7 +129,7 @@ def measured_seconds(m: int, shape: Shape, choices: list[Choice], *, steps: int)
         (measured,) = list(running)
     fields: dict[str, Any] = {"steps": steps, "points": steps, "fenced": 2}
     races = [
-        TrainingRun(WORKLOAD, c.tau, Constant(STEP_S), 0, operator=c.method(), exchange=c.exchange, **fields)
+        TrainingRun(WORKLOAD, c.tau, Constant(STEP_S), 0, exchange=exchange_named(c.exchange, c.method()), **fields)
         for c in choices
     ]
     trained = run_training(races, m=m, shape=shape)

@@ -16,6 +16,7 @@ from operators import ErrorFeedback, Feedback, Key, Operator, compressor
 from operators.exchange import Exchange
 
 from ..distributed.tensors import flat, floating_tensors
+from ..local_sgd.candidates import exchange_named
 from ..local_sgd.clock import Clock, SimulatedClock, Synchronisation
 from ..local_sgd.engine import Rounds
 from ..measurement.curves import objective
@@ -423,7 +424,8 @@ def carried_out(problem: Problem, choice: Choice, rings: Sequence[RingOf], *, se
 def _started(
     problem: Problem, choice: Choice, rings: Sequence[RingOf], *, seed: int, steps: int
 ) -> tuple[list[Replica], Clocks, Iterator[Any]]:
-    fields: dict[str, Any] = {"operator": choice.method(), "exchange": choice.exchange, "optimizer": problem.optimizer}
+    exchange = exchange_named(choice.exchange, choice.method())
+    fields: dict[str, Any] = {"exchange": exchange, "optimizer": problem.optimizer}
     run = TrainingRun(problem.workload, choice.tau, LAW, seed, steps=steps, **fields)
     problem.workload.require_workers(problem.m)
     key = Key(seed).fold_in(STEP_TIMES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .run import Rhythm
 
-MERGE = "corrected"  # adds the steps in flight to the new common model, as predictions assume
+MERGE = "Corrected"  # adds the steps in flight to the new common model, as predictions assume
 
 
 def script_line(
@@ -31,27 +31,24 @@ def script_line(
     the mean gradient; all else is PeriodicAveraging.  ``model``, ``optimizer`` and ``ddp_model`` are the caller's.
     Casts, which are summed on the way, take the two shots that compute the same.
     """
-    arguments: list[str] = []
     is_dense = operator in ("identity", "binary32")
-    if not is_dense:
-        if exchange in ("sum", "two_shot", "node_two_shot"):
-            arguments.append('exchange="two_shot"')
-        if exchange.startswith("node_"):
-            arguments.append(f"ranks_per_node={workers_per_node}")
+    in_two, in_nodes = exchange in ("sum", "two_shot", "node_two_shot"), exchange.startswith("node_")
     if rhythm.tau == 1 and not rhythm.in_flight:
         if is_dense:
             return "DistributedDataParallel(model)"
-        feedback = ["feedback=ErrorFeedback"] * fed_back
-        return f"register({', '.join(['ddp_model', _quoted(operator), *feedback, *arguments])})"
-    head = ["model", "optimizer", f"schedule={rhythm.tau}"]
+        arguments = ["ddp_model", _quoted(operator)]
+        arguments += ["feedback=ErrorFeedback"] * fed_back + ['exchange="two_shot"'] * in_two
+        return f"register({', '.join(arguments + [f'ranks_per_node={workers_per_node}'] * in_nodes)})"
+    arguments = ["model", "optimizer", f"schedule={rhythm.tau}"]
     if not is_dense:
         parsed = f"parse({_quoted(operator)})"
-        head.append(f"operator=ErrorFeedback({parsed})" if fed_back else f"operator={parsed}")
+        parsed = f"ErrorFeedback({parsed})" if fed_back else parsed
+        arguments.append(f"exchange=TwoShot({parsed})" if in_two else f"operator={parsed}")
+        arguments += [f"membership=Nodes({workers_per_node})"] * in_nodes
     if rhythm.in_flight:
-        arguments += [f'overlap="{MERGE}"', f"delay={rhythm.in_flight}"]
-    if rhythm.parts > 1:
-        arguments.append(f"fragments={rhythm.parts}")
-    return f"PeriodicAveraging({', '.join((*head, *arguments))})"
+        fragments = f", fragments={rhythm.parts}" * (rhythm.parts > 1)
+        arguments.append(f"merge={MERGE}(delay={rhythm.in_flight}{fragments})")
+    return f"PeriodicAveraging({', '.join(arguments)})"
 
 
 def _quoted(operator: str) -> str:

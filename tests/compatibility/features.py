@@ -14,6 +14,8 @@ from torch.nn.functional import cross_entropy
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, TensorDataset
 
+from gpu_validation.local_sgd.merge_rules import Blocking
+
 STEPS, BATCH, INPUTS, CLASSES = 12, 8, 6, 3
 
 
@@ -275,7 +277,7 @@ class Experts(nn.Module):
 class DifferingStates(Script):
     """Losses tell of the moments: those after the second averaging depend on them."""
 
-    averaging: ClassVar[dict] = {"optimizer_state": "average"}
+    averaging: ClassVar[dict] = {"merge": Blocking(optimizer_state="average")}
     wrapping: ClassVar[dict] = {"find_unused_parameters": True}
 
     def built(self):

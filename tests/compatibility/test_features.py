@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from gpu_validation import PeriodicAveraging, run_ranks
+from gpu_validation import Blocking, PeriodicAveraging, run_ranks
 from operators import ErrorFeedback, Key, TopK
 from operators.ddp import register
 
@@ -80,7 +80,7 @@ def averaged_by_hand(script):
             for tensor in [*script.network.parameters(), *script.network.buffers()]:
                 if not isinstance(tensor, torch.nn.Parameter) or tensor.requires_grad:
                     tensor.copy_(mean(tensor))
-            if script.averaging.get("optimizer_state") == "average":
+            if script.averaging.get("merge") == Blocking(optimizer_state="average"):
                 for parameter in script.network.parameters():
                     state = script.optimizer.state.get(parameter, {})  # a rank that has none counts as zero
                     moment = mean(state.get("momentum_buffer", torch.zeros_like(parameter)))

@@ -102,7 +102,7 @@ def needs_entries(value):
 
 
 def test_stubs_export_what_training_scripts_use():
-    assert {"PeriodicAveraging", "SimulatedWorkers", "Ladder", "Nesterov", "Gossip"} <= exported()
+    assert {"PeriodicAveraging", "SimulatedWorkers", "Candidates", "Nesterov", "Gossip"} <= exported()
 
 
 @pytest.mark.parametrize("package", PACKAGES)

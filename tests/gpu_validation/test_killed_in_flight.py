@@ -14,6 +14,8 @@ import torch.distributed as dist
 from gpu_validation import Nesterov
 from gpu_validation.distributed.checkpoint import Checkpoint
 from gpu_validation.distributed.orphans import die_with
+from gpu_validation.local_sgd.merge_rules import Corrected
+from gpu_validation.local_sgd.parts import Nodes, TwoShot
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from operators import ErrorFeedback, ScaledSign
 
@@ -27,9 +29,9 @@ SIGNS = ErrorFeedback(ScaledSign())
 # by name: ranks, and how they average
 KINDS = {
     "whole models": (3, {}),
-    "fragments": (3, {"fragments": 2}),
-    "compressed fragments": (3, {"fragments": 2, "operator": SIGNS, "exchange": "two_shot"}),
-    "nodes": (4, {"ranks_per_node": 2, "operator": SIGNS}),
+    "fragments": (3, {"merge": Corrected(DELAY, fragments=2)}),
+    "compressed fragments": (3, {"merge": Corrected(DELAY, fragments=2), "exchange": TwoShot(SIGNS)}),
+    "nodes": (4, {"membership": Nodes(2), "operator": SIGNS}),
 }
 
 
@@ -68,9 +70,8 @@ def rank_main(kind, rank, folder, run, killer):
     dist.init_process_group("gloo", store=store, rank=rank, world_size=ranks, timeout=timedelta(seconds=TIMEOUT_S))
     model = network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.5)
-    averaging = PeriodicAveraging(
-        model, optimizer, schedule=TAU, overlap="corrected", delay=DELAY, outer=Nesterov(0.7, 0.5), **settings
-    )
+    settings = {"schedule": TAU, "merge": Corrected(DELAY), "outer": Nesterov(0.7, 0.5)} | settings
+    averaging = PeriodicAveraging(model, optimizer, **settings)
     if killer and rank == VICTIM:
         killer.watch(averaging.transport)
     checkpoint = Checkpoint(folder, model=model, optimizer=optimizer, averaging=averaging)

@@ -17,6 +17,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from gpu_validation.distributed.checkpoint import Checkpoint
 from gpu_validation.distributed.orphans import die_with
+from gpu_validation.local_sgd.parts import TwoShot
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from operators import ErrorFeedback, ScaledSign
 from operators.ddp import register
@@ -57,7 +58,7 @@ class Killer:
 class Mean:
     """Local steps and compressed averagings."""
 
-    settings = MappingProxyType({"operator": METHOD, "exchange": "two_shot"})
+    settings = MappingProxyType({"exchange": TwoShot(METHOD)})
 
     def __init__(self):
         self.model = network()

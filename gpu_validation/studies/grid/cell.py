@@ -312,7 +312,7 @@ def _calibrate(place: RankContext, cells: Cells, operator: Operator, transport: 
     barrier.
     """
     model = cells.workload.model()
-    averaging = PeriodicAveraging(model, operator=operator, transport=transport, key=Key(cells.seeds[0]))
+    averaging = PeriodicAveraging(model, operator=operator, process_group=transport, key=Key(cells.seeds[0]))
 
     def move(k: int) -> None:
         """Compute as long as a local step does, then change the model by a random vector."""

@@ -7,6 +7,8 @@ from torch.nn.functional import cross_entropy
 
 from bounds.runtime import Exponential, RuntimeModel
 from gpu_validation import Nesterov, PeriodicAveraging, SimulatedClock
+from gpu_validation.local_sgd.merge_rules import Corrected
+from gpu_validation.local_sgd.parts import Pacing, TwoShot
 from operators import QSGD, ErrorFeedback, Key, TopK
 
 RANKS, STEPS, TAU, BATCH, LR = 2, 10, 4, 8, 0.1
@@ -15,17 +17,17 @@ SETTINGS = {
     "whole models": {},
     "compressed": {"operator": QSGD(levels=16), "key": Key(1)},
     "two shots": {
-        "operator": ErrorFeedback(TopK(fraction=0.25)),
-        "exchange": "two_shot",
+        "exchange": TwoShot(ErrorFeedback(TopK(fraction=0.25))),
         "outer": Nesterov(0.7, 0.5),
     },
-    "in flight": {"operator": QSGD(levels=16), "overlap": "corrected", "delay": 2},
+    "in flight": {"operator": QSGD(levels=16), "merge": Corrected(delay=2)},
 }
 
 
-def auto():
-    """What an adaptive run needs to be repeated: times that no machine decides."""
-    return {"clock": SimulatedClock(RuntimeModel(Exponential(0.01), delay_s=0.05), m=RANKS, key=Key(3))}
+def auto(schedule="auto"):
+    """An adaptive schedule that can be repeated, by times that no machine decides."""
+    clock = SimulatedClock(RuntimeModel(Exponential(0.01), delay_s=0.05), m=RANKS, key=Key(3))
+    return Pacing(schedule, clock=clock)
 
 
 class Network(torch.nn.Module):

@@ -63,7 +63,7 @@ def reports():
     def work(place):
         as_torchrun(place)
         runs = {name: (plain(place, s), adapted(place, s)) for name, s in SETTINGS.items()}
-        runs["auto"] = plain(place, auto(), "auto"), adapted(place, auto(), "auto")
+        runs["auto"] = plain(place, {}, auto()), adapted(place, {}, auto())
         for wrong in (Late, Never):
             accelerated.PeriodicAveraging = wrong
             runs[wrong.__name__] = runs["compressed"][0], adapted(place, SETTINGS["compressed"])

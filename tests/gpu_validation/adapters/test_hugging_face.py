@@ -21,10 +21,10 @@ def compared(names, wrong, folder):
         gc.freeze()  # every training collects garbage: not among what the parent has imported
         runs = {}
         for name in names:
-            settings, schedule = (SETTINGS[name], TAU) if name in SETTINGS else (auto(), "auto")
+            settings, schedule = (SETTINGS[name], TAU) if name in SETTINGS else ({}, auto())
             clip = 0.05 if name == "clipped" else None
             by_hand = plain(place, settings, schedule, clip)
-            settings = settings if name in SETTINGS else auto()
+            schedule = schedule if name in SETTINGS else auto()
             runs[name] = by_hand, adapted(folder / str(place.rank), settings, schedule, max_grad_norm=clip or 0.0)
         for averaging in wrong:
             hugging_face.PeriodicAveraging = averaging
@@ -81,7 +81,7 @@ def test_accumulated_batches_make_one_step_and_the_round_ends_before_a_training_
         trainer = trainer_of(
             tmp_path / str(place.rank), gradient_accumulation_steps=2, logging_strategy="steps", logging_steps=1
         )
-        callback = AveragingCallback(trainer, schedule="auto", **auto())
+        callback = AveragingCallback(trainer, schedule=auto())
         trainer.add_callback(callback)
         trainer.add_callback(StopAt(3))
         trainer.train()

@@ -9,6 +9,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from bounds.schedules import AdaComm
 from gpu_validation import PeriodicAveraging
+from gpu_validation.local_sgd.outer import BlockMomentum
 
 from ..ranks import in_ranks
 from .runs import LR, RANKS, STEPS, TAU, Network, as_torchrun, auto, batches, different, outcome
@@ -24,9 +25,9 @@ MULTIPLES = {  # of the learning rate, before every step
 }
 CASES = {
     "4": lambda: (TAU, {}),
-    "adacomm": lambda: (AdaComm(tau_0=4, interval_s=0.01), auto()),
-    "auto": lambda: ("auto", auto()),
-    "momentum": lambda: (TAU, {"block_momentum": 0.6}),
+    "adacomm": lambda: (auto(AdaComm(tau_0=4, interval_s=0.01)), {}),
+    "auto": lambda: (auto(), {}),
+    "momentum": lambda: (TAU, {"outer": BlockMomentum(0.6)}),
     "telemetry": lambda: (TAU, {"telemetry": True}),
 }
 # every path with two cases, every case with two paths

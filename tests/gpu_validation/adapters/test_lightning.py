@@ -22,13 +22,13 @@ def compared(names, wrong):
         as_torchrun(place)
         runs = {}
         for name in names:
-            settings, schedule = (SETTINGS[name], TAU) if name in SETTINGS else (auto(), "auto")
+            settings, schedule = (SETTINGS[name], TAU) if name in SETTINGS else ({}, auto())
             clip = 0.05 if name == "clipped" else None
             by_hand = plain(place, settings, schedule, clip)
-            settings = settings if name in SETTINGS else auto()
+            schedule = schedule if name in SETTINGS else auto()
             runs[name] = by_hand, adapted(place, settings, schedule, gradient_clip_val=clip)
         runs["one device"] = runs["compressed"][0], adapted(place, SETTINGS["compressed"], wrapped=False)
-        runs["accumulated"] = adapted(place, auto(), "auto", accumulate_grad_batches=3, max_epochs=1)
+        runs["accumulated"] = adapted(place, {}, auto(), accumulate_grad_batches=3, max_epochs=1)
         for averaging in wrong:
             lightning.PeriodicAveraging = averaging
             runs[averaging.__name__] = runs["compressed"][0], adapted(place, SETTINGS["compressed"])

@@ -10,6 +10,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from gpu_validation import PeriodicAveraging
+from gpu_validation.local_sgd.merge_rules import Corrected
 from operators import QSGD, Message
 from operators.ddp.collectives import Gather, Scatter
 
@@ -27,7 +28,7 @@ def say():  # runs last, while the interpreter is still whole
 atexit.register(say)
 import torch
 import torch.distributed as dist
-from gpu_validation import PeriodicAveraging
+from gpu_validation import Corrected, PeriodicAveraging
 
 dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
 model = torch.nn.Linear(2, 1)
@@ -41,9 +42,7 @@ dist.destroy_process_group()
 """
 
 
-@pytest.mark.parametrize(
-    "settings", [{}, {"overlap": "corrected", "delay": 1, "schedule": 2}], ids=["blocking", "overlap"]
-)
+@pytest.mark.parametrize("settings", [{}, {"merge": Corrected(delay=1), "schedule": 2}], ids=["blocking", "overlap"])
 def test_no_thread_of_gloo_is_left_when_the_interpreter_ends(settings):
     script = SCRIPT.replace("{settings}", repr(settings))
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100, check=False)

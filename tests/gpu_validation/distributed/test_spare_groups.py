@@ -18,7 +18,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 from gpu_validation import PeriodicAveraging, pilot
 from gpu_validation.distributed.collectives import ProcessTransport
+from gpu_validation.local_sgd.merge_rules import Blocking, Corrected, Delayed, Eager, Overwrite
 from gpu_validation.local_sgd.outer import Nesterov
+from gpu_validation.local_sgd.parts import Nodes, TwoShot, Uneven
 from operators import QSGD, ErrorFeedback, Key, TopK
 from operators.ddp import register
 
@@ -29,14 +31,14 @@ pytestmark = pytest.mark.timeout(300)
 QUIET_S = 20.0
 SETTINGS = [
     {},
-    {"overlap": "overwrite", "delay": 1},
-    {"overlap": "delayed", "operator": ErrorFeedback(TopK(fraction=0.5))},
-    {"overlap": "eager"},
-    {"fragments": 2},
-    {"fragments": 3, "operator": QSGD(levels=4), "key": Key(1)},
-    {"operator": QSGD(levels=4), "key": Key(1), "exchange": "two_shot"},
+    {"merge": Overwrite(delay=1)},
+    {"merge": Delayed(), "operator": ErrorFeedback(TopK(fraction=0.5))},
+    {"merge": Eager()},
+    {"merge": Corrected(fragments=2)},
+    {"merge": Corrected(fragments=3), "operator": QSGD(levels=4), "key": Key(1)},
+    {"exchange": TwoShot(QSGD(levels=4)), "key": Key(1)},
     {"outer": Nesterov(0.7, 0.9)},
-    {"uneven": True},
+    {"membership": Uneven()},
     {"telemetry": True},
     {"telemetry": "folder"},
 ]
@@ -45,7 +47,7 @@ SETTINGS = [
 def averaging_of(**settings):
     model = torch.nn.Linear(4, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    return PeriodicAveraging(model, optimizer, **{"schedule": 2, "overlap": "corrected", **settings})
+    return PeriodicAveraging(model, optimizer, **{"schedule": 2, "merge": Corrected(), **settings})
 
 
 def held():
@@ -133,13 +135,13 @@ def hook(place, **settings):
 
 
 def averaging_in_nodes(place, **settings):
-    averaging = averaging_of(ranks_per_node=2, operator=QSGD(levels=4), key=Key(2), **settings)
+    averaging = averaging_of(membership=Nodes(2), operator=QSGD(levels=4), key=Key(2), **settings)
     averaging.step()
     averaging.average()
 
 
 def pauses(place):
-    averaging = averaging_of(overlap="none")
+    averaging = averaging_of(merge=Blocking())
     for timeout_s in (30.0, 40.0):
         with averaging.pause(timeout_s):
             time.sleep(0.01 * place.rank)
@@ -149,7 +151,7 @@ DROPPED = {
     "hook": hook,
     "hook, two shots": partial(hook, exchange="two_shot"),
     "hook, nodes": partial(hook, ranks_per_node=2),
-    "averaging, nodes": partial(averaging_in_nodes, overlap="none"),
+    "averaging, nodes": partial(averaging_in_nodes, merge=Blocking()),
     "averaging, nodes, overlap": averaging_in_nodes,
     "pauses": pauses,
 }
@@ -230,7 +232,7 @@ def test_a_thousand_averagings_that_are_dropped_keep_one_group():
 def soak(rounds):
     def work(place):
         gc.freeze()
-        averaging, sizes = averaging_of(schedule=1, overlap="none"), []
+        averaging, sizes = averaging_of(schedule=1, merge=Blocking()), []
         for number in range(rounds):
             averaging.step()
             if number in (rounds // 2, rounds - 1):

@@ -3,6 +3,7 @@
 import numpy as np
 import torch
 
+from gpu_validation.local_sgd.merge_rules import Eager
 from gpu_validation.local_sgd.simulated import SimulatedWorkers
 
 
@@ -34,7 +35,7 @@ def trajectory(eigenvalues, *, eta, tau, rounds, m=2, start=None, kicks=None, **
 def common_model(workers):
     if workers.overlapped is not None:
         thetas = [theta.numpy() for theta in workers.overlapped.thetas()]
-        return np.mean(thetas, axis=0) if workers.overlapped.rule.name == "eager" else thetas[0]
+        return np.mean(thetas, axis=0) if isinstance(workers.overlapped.rule, Eager) else thetas[0]
     worker = workers.workers[0]
     return (worker.anchor if worker.keeps_anchor else worker.model.x.detach()).numpy().copy()
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from gpu_validation.distributed.tensors import as_bytes
 from gpu_validation.local_sgd.buffers import averaged_buffers, exact_mean, integer_mean, offenders
+from gpu_validation.local_sgd.merge_rules import Corrected, Delayed
 from gpu_validation.local_sgd.mixing import Elastic, Sampled, ring
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.local_sgd.simulated import SimulatedWorkers
@@ -21,8 +22,8 @@ pytestmark = pytest.mark.timeout(120)
 WAYS = {
     "models": {},
     "deltas": {"operator": TopK(fraction=1.0)},
-    "corrected": {"overlap": "corrected"},
-    "delayed": {"overlap": "delayed"},
+    "corrected": {"merge": Corrected()},
+    "delayed": {"merge": Delayed()},
     "elastic": {"mixing": Elastic(0.3)},
     "gossip": {"mixing": ring(2)},
     "sampled": {"mixing": Sampled(1, Key(3))},
@@ -121,7 +122,7 @@ def test_masks_and_views_of_parameters_are_left_out():
         {},
         {"operator": TopK(fraction=1.0)},
         {"mixing": ring(2)},
-        {"overlap": "corrected", "schedule": 2, "delay": 1},  # the message leaves after the first step
+        {"merge": Corrected(delay=1), "schedule": 2},  # the message leaves after the first step
     ],
 )
 def test_buffers_that_differ_become_their_mean_in_their_dtype(settings):

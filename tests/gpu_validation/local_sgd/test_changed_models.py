@@ -8,6 +8,7 @@ import torch
 
 from gpu_validation.distributed.tensors import flat
 from gpu_validation.local_sgd.mixing import Elastic, Sampled, ring
+from gpu_validation.local_sgd.outer import BlockMomentum
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.local_sgd.simulated import SimulatedWorkers
 from gpu_validation.local_sgd.structure import require_averageable
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.timeout(120)
 WAYS = {
     "models": {},
     "deltas": {"operator": TopK(fraction=1.0)},
-    "feedback": {"operator": ErrorFeedback(TopK(k=2)), "block_momentum": 0.5},
+    "feedback": {"operator": ErrorFeedback(TopK(k=2)), "outer": BlockMomentum(0.5)},
     "elastic": {"mixing": Elastic(0.3)},
     "gossip": {"mixing": ring(2)},
     "sampled": {"mixing": Sampled(1, Key(3))},

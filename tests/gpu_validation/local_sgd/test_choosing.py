@@ -7,9 +7,11 @@ import pytest
 import torch
 
 from bounds.runtime import Coding, Constant, Links, RuntimeModel
+from gpu_validation.local_sgd.candidates import Candidates, exchange_of, row_of, shared_trials, trial_of
 from gpu_validation.local_sgd.clock import SimulatedClock
-from gpu_validation.local_sgd.ladder import Ladder, apart, row_of, shared_trials, trial_of
+from gpu_validation.local_sgd.merge_rules import Corrected
 from gpu_validation.local_sgd.mixing import ring
+from gpu_validation.local_sgd.parts import Cheapest, Pacing, Uneven
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.local_sgd.simulated import SimulatedWorkers
 from gpu_validation.measurement.batched_simulation import simulate_together
@@ -27,7 +29,7 @@ pytestmark = pytest.mark.timeout(120)
 D, M = 2000, 3
 BYTE = QSGD(levels=127, norm="max", code="fixed")
 COARSE = QSGD(levels=1, norm="max", bucket=64, code="fixed")
-LADDER = Ladder((None, BYTE, COARSE), codings=(Coding(0.0, 0.0), Coding(0.02, 0.01), Coding(0.02, 0.01)))
+LADDER = Candidates((None, BYTE, COARSE), codings=(Coding(0.0, 0.0), Coding(0.02, 0.01), Coding(0.02, 0.01)))
 WORKLOAD = Quadratic(copies=D // 10)
 STEP = Constant(1.0)
 
@@ -43,9 +45,8 @@ class Virtual:
         self.models = [WORKLOAD.model() for _ in range(M)]
         self.optimizers = [torch.optim.SGD(model.parameters(), lr=WORKLOAD.eta) for model in self.models]
         clock = SimulatedClock(runtime or network(), m=M, key=Key(3))
-        self.engine = SimulatedWorkers(
-            self.models, self.optimizers, schedule="auto", operator=ladder, clock=clock, key=Key(1), **settings
-        )
+        settings = {"schedule": Pacing("auto", clock=clock), "exchange": ladder, "key": Key(1)} | settings
+        self.engine = SimulatedWorkers(self.models, self.optimizers, **settings)
         self.rounds, self.choices, self.ends = [], [], []
 
     def closure(self, rank, k):
@@ -160,7 +161,7 @@ def test_a_restart_goes_by_the_coding_seconds_of_the_run_it_continues():
     assert again.engine.periods.rule == first.engine.periods.rule
 
 
-RUN = TrainingRun(WORKLOAD, "auto", STEP, 5, steps=200, operator=LADDER)
+RUN = TrainingRun(WORKLOAD, "auto", STEP, 5, steps=200, exchange=LADDER)
 
 
 def test_processes_and_simulated_workers_make_the_same_run():
@@ -173,7 +174,7 @@ def test_processes_and_simulated_workers_make_the_same_run():
 
 
 def test_alone_and_together_are_the_same_run():
-    plain = replace(RUN, operator=BYTE, schedule=5, exchange="auto")
+    plain = replace(RUN, schedule=5, exchange=Cheapest(BYTE))
     together = simulate_together([RUN, plain], network())
 
     for race, record in zip((RUN, plain), together, strict=True):
@@ -235,7 +236,7 @@ def test_the_rule_is_told_what_passes_a_link_and_what_coding_takes():
         models,
         [torch.optim.SGD(model.parameters(), lr=0.1) for model in models],
         schedule="auto",
-        operator=LADDER,
+        exchange=LADDER,
     )
     gathered = pair.periods.rule.candidates[1]
     assert not gathered.twice
@@ -274,11 +275,10 @@ def test_a_simulated_clock_counts_the_seconds_it_is_given_and_no_others():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"exchange": "two_shot"}, "does not work with exchange = 'two_shot'"),
         ({"mixing": ring(M)}, "does not work with mixing"),
-        ({"overlap": "corrected"}, "does not work with overlap"),
-        ({"uneven": True}, "does not work with uneven"),
-        ({"errors": False}, "does not work with errors = False"),
+        ({"merge": Corrected()}, "does not work with merge = Corrected"),
+        ({"membership": Uneven()}, "does not work with membership = Uneven"),
+        ({"schedule": Pacing("auto", piggyback=True)}, "does not work with piggyback"),
     ],
 )
 def test_what_a_choice_cannot_go_with_is_refused(settings, message):
@@ -289,16 +289,16 @@ def test_what_a_choice_cannot_go_with_is_refused(settings, message):
 def test_a_fixed_schedule_and_strange_operators_are_refused():
     models = [WORKLOAD.model()]
     optimizers = [torch.optim.SGD(models[0].parameters(), lr=0.1)]
-    with pytest.raises(ValueError, match="does not work with schedule = 4"):
+    with pytest.raises(ValueError, match=r"does not work with schedule = Fixed\(tau=4\)"):
         SimulatedWorkers(models, optimizers, schedule=4, operator="auto")
     with pytest.raises(ValueError, match="\"auto\" or None; got 'best'"):
-        apart("best")
+        exchange_of("best")
     with pytest.raises(ValueError, match="operators without memory"):
-        Ladder((None, ErrorFeedback(TopK(k=3))))
+        Candidates((None, ErrorFeedback(TopK(k=3))))
     with pytest.raises(ValueError, match="one coding for each operator; got 1 for 2"):
-        Ladder((None, BYTE), codings=(Coding(0.0, 0.0),))
-    with pytest.raises(ValueError, match="unbiased operators only"):
-        SimulatedWorkers(models, optimizers, schedule="auto", operator=Ladder((None, TopK(k=3))))
+        Candidates((None, BYTE), codings=(Coding(0.0, 0.0),))
+    with pytest.raises(ValueError, match="candidates must be unbiased"):
+        SimulatedWorkers(models, optimizers, schedule="auto", exchange=Candidates((None, TopK(k=3))))
 
 
 def test_telemetry_and_choices_exclude_each_other(tmp_path):

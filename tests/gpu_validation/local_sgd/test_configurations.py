@@ -6,8 +6,10 @@ from functools import cache
 import pytest
 import torch
 
+from gpu_validation.local_sgd.merge_rules import Corrected, Delayed, Eager, Overwrite
 from gpu_validation.local_sgd.mixing import ring
-from gpu_validation.local_sgd.outer import Nesterov
+from gpu_validation.local_sgd.outer import BlockMomentum, Nesterov
+from gpu_validation.local_sgd.parts import Nodes, TwoShot
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.local_sgd.simulated import SimulatedWorkers
 from operators import QSGD, ErrorFeedback, Key, TopK
@@ -21,14 +23,14 @@ OUTER = Nesterov(0.5, 0.5)
 CONFIGURATIONS = {
     "models": {"schedule": 4},
     "gathered": {"schedule": 4, "operator": Q, "key": Key(1)},
-    "two shots": {"schedule": 4, "operator": Q, "exchange": "two_shot", "second": QSGD(levels=64)},
+    "two shots": {"schedule": 4, "exchange": TwoShot(Q, QSGD(levels=64))},
     "feedback, outer": {"schedule": 4, "operator": ErrorFeedback(TopK(fraction=0.1)), "outer": OUTER},
-    "block momentum": {"schedule": 4, "block_momentum": 0.5},
-    "corrected": {"schedule": 4, "operator": Q, "overlap": "corrected", "delay": 2},
-    "overwrite": {"schedule": 8, "overlap": "overwrite", "delay": 3, "fragments": 2},
-    "delayed": {"schedule": 4, "overlap": "delayed"},
-    "eager": {"schedule": 4, "overlap": "eager", "outer": OUTER},
-    "nodes": {"schedule": 4, "operator": Q, "ranks_per_node": 2},
+    "block momentum": {"schedule": 4, "outer": BlockMomentum(0.5)},
+    "corrected": {"schedule": 4, "operator": Q, "merge": Corrected(delay=2)},
+    "overwrite": {"schedule": 8, "merge": Overwrite(delay=3, fragments=2)},
+    "delayed": {"schedule": 4, "merge": Delayed()},
+    "eager": {"schedule": 4, "merge": Eager(), "outer": OUTER},
+    "nodes": {"schedule": 4, "operator": Q, "membership": Nodes(2)},
     "gossip": {"schedule": 2, "mixing": ring(M)},
 }
 DIGESTS = {  # of every rank's model and of all message lengths

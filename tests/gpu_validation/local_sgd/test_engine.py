@@ -5,7 +5,10 @@ import pytest
 import torch
 
 from bounds.schedules import QSR
-from gpu_validation.local_sgd.mixing import Elastic, Sampled, ring
+from gpu_validation.local_sgd.merge_rules import Blocking
+from gpu_validation.local_sgd.mixing import Elastic, Full, Sampled, ring
+from gpu_validation.local_sgd.outer import BlockMomentum
+from gpu_validation.local_sgd.parts import Pacing
 from gpu_validation.local_sgd.simulated import SimulatedWorkers
 from operators import Identity, Key
 from operators.random import normal
@@ -41,7 +44,7 @@ def run(momentum=0.0, rounds=ROUNDS, **settings):
 @pytest.mark.parametrize("beta", [0.0, 0.4])
 @pytest.mark.parametrize("settings", [{}, {"operator": Identity()}, {"mixing": Sampled(2, Key(1))}], ids=repr)
 def test_block_momentum_by_its_formula(beta, settings):
-    path, _ = run(block_momentum=beta, **settings)
+    path, _ = run(outer=BlockMomentum(beta), **settings)
 
     x, u = np.zeros(D), np.zeros(D)
     for round_index in range(ROUNDS):
@@ -57,7 +60,7 @@ def test_block_momentum_by_its_formula(beta, settings):
 def test_block_momentum_goes_by_the_learning_rate_of_rank_0():
     models = [Point() for _ in range(2)]
     optimizers = [torch.optim.SGD(model.parameters(), lr=rate) for model, rate in zip(models, (0.5, 2.0), strict=True)]
-    workers = SimulatedWorkers(models, optimizers, schedule=1, block_momentum=0.5)
+    workers = SimulatedWorkers(models, optimizers, schedule=1, outer=BlockMomentum(0.5))
     with torch.no_grad():
         models[1].x -= 2.0
     workers.step()
@@ -68,7 +71,7 @@ def test_block_momentum_goes_by_the_learning_rate_of_rank_0():
 def test_block_momentum_of_rounded_models_does_not_count_their_rounding():
     models = [Point().bfloat16() for _ in range(2)]
     optimizers = [torch.optim.SGD(model.parameters(), lr=1.0) for model in models]
-    workers = SimulatedWorkers(models, optimizers, schedule=1, block_momentum=0.5)
+    workers = SimulatedWorkers(models, optimizers, schedule=1, outer=BlockMomentum(0.5))
     with torch.no_grad():
         models[0].x += 1.0
         models[1].x += 1.0 + 2.0**-7
@@ -85,7 +88,7 @@ def test_block_momentum_of_rounded_models_does_not_count_their_rounding():
 
 
 def test_local_momentum_is_kept_or_starts_anew():
-    kept, reset = (run(momentum=0.5, optimizer_state=policy)[0] for policy in ("keep", "reset"))
+    kept, reset = (run(momentum=0.5, merge=Blocking(optimizer_state=policy))[0] for policy in ("keep", "reset"))
 
     def expected(fresh):
         x, buffers = np.zeros((M, D)), [None] * M
@@ -104,9 +107,9 @@ def test_local_momentum_is_kept_or_starts_anew():
     assert np.abs(kept[-1] - reset[-1]).max() > 0.01
 
 
-@pytest.mark.parametrize("mixing", ["full", ring(M), Elastic(0.2)], ids=repr)
+@pytest.mark.parametrize("mixing", [Full(), ring(M), Elastic(0.2)], ids=repr)
 def test_optimizer_states_are_averaged_in_the_same_way_as_the_models(mixing):
-    _, workers = run(momentum=0.5, rounds=1, mixing=mixing, optimizer_state="average")
+    _, workers = run(momentum=0.5, rounds=1, mixing=mixing, merge=Blocking(optimizer_state="average"))
 
     own = np.stack([gradient(r, 1) + 0.5 * gradient(r, 0) for r in range(M)])
     W = mixing.matrix(M) if mixing == ring(M) else np.full((M, M), 1 / M)
@@ -129,7 +132,7 @@ def test_a_round_can_be_ended_early_and_the_next_one_is_whole():
 def test_schedules_see_the_learning_rate_and_the_steps_that_are_left():
     models = [Point()]
     optimizer = torch.optim.SGD(models[0].parameters(), lr=0.5)
-    workers = SimulatedWorkers(models, [optimizer], schedule=QSR(tau_base=2, growth=1.0), steps=23)
+    workers = SimulatedWorkers(models, [optimizer], schedule=Pacing(QSR(tau_base=2, growth=1.0), steps=23))
     taus = []
     for step in range(23):
         optimizer.param_groups[0]["lr"] = 0.5 if step < 8 else 0.25

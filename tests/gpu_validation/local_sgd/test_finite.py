@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from bounds.schedules import AdaComm
 from gpu_validation.local_sgd.finite import all_finite, first_not_finite, is_finite
+from gpu_validation.local_sgd.merge_rules import Blocking, Corrected, Delayed, Eager, Overwrite
 from gpu_validation.local_sgd.mixing import Elastic, Sampled, ring
-from gpu_validation.local_sgd.outer import Nesterov
+from gpu_validation.local_sgd.outer import BlockMomentum, Nesterov
+from gpu_validation.local_sgd.parts import Nodes, TwoShot, Uneven
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.local_sgd.simulated import SimulatedWorkers
 from operators import ErrorFeedback, Key, TopK
@@ -22,22 +24,22 @@ pytestmark = pytest.mark.timeout(120)
 WAYS = {
     "models": {},
     "outer": {"outer": Nesterov(0.7, 0.5)},
-    "block momentum": {"block_momentum": 0.5},
+    "block momentum": {"outer": BlockMomentum(0.5)},
     "deltas": {"operator": TopK(fraction=1.0)},
     "feedback": {"operator": ErrorFeedback(TopK(k=3))},
-    "two shots": {"operator": TopK(fraction=1.0), "exchange": "two_shot"},
+    "two shots": {"exchange": TwoShot(TopK(fraction=1.0))},
     "summed": {"operator": SummedPowerSGD(rank=1)},
-    "nodes": {"operator": TopK(fraction=1.0), "ranks_per_node": 2},
-    "corrected": {"overlap": "corrected"},
-    "corrected, outer": {"overlap": "corrected", "outer": Nesterov(0.7, 0.5)},
-    "corrected, deltas": {"overlap": "corrected", "operator": TopK(fraction=1.0)},
-    "overwrite": {"overlap": "overwrite", "delay": 1},
-    "delayed": {"overlap": "delayed"},
-    "eager": {"overlap": "eager"},
-    "fragments": {"overlap": "corrected", "fragments": 2},
+    "nodes": {"operator": TopK(fraction=1.0), "membership": Nodes(2)},
+    "corrected": {"merge": Corrected()},
+    "corrected, outer": {"merge": Corrected(), "outer": Nesterov(0.7, 0.5)},
+    "corrected, deltas": {"merge": Corrected(), "operator": TopK(fraction=1.0)},
+    "overwrite": {"merge": Overwrite(delay=1)},
+    "delayed": {"merge": Delayed()},
+    "eager": {"merge": Eager()},
+    "fragments": {"merge": Corrected(fragments=2)},
     "elastic": {"mixing": Elastic(0.2)},
     "gossip": {"mixing": ring(2)},
-    "uneven": {"uneven": True},
+    "uneven": {"membership": Uneven()},
 }
 SPOILED_AFTER = {"overwrite": 2}  # local steps of 2 in a round; what is spoilt later is overwritten
 BAD = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
@@ -125,7 +127,7 @@ def test_a_rank_that_is_not_drawn_is_not_asked():
 
 
 def test_finite_movements_whose_mean_or_outer_step_overflows_are_refused():
-    for settings in ({"outer": Nesterov(1.0, 0.9)}, {"operator": TopK(fraction=1.0)}, {"overlap": "corrected"}):
+    for settings in ({"outer": Nesterov(1.0, 0.9)}, {"operator": TopK(fraction=1.0)}, {"merge": Corrected()}):
         models = [torch.nn.Linear(1, 1, bias=False).double() for _ in range(2)]
         if settings.get("operator"):
             models = [model.float() for model in models]
@@ -166,7 +168,7 @@ def test_without_a_finite_model_all_return_to_the_start_of_the_round_or_say_that
 def test_moments_that_are_not_finite_are_dropped_by_recovery():
     models = [torch.nn.Linear(2, 2) for _ in range(2)]
     optimizers = [torch.optim.Adam(model.parameters(), lr=0.1) for model in models]
-    workers = SimulatedWorkers(models, optimizers, schedule=1, optimizer_state="average")
+    workers = SimulatedWorkers(models, optimizers, schedule=1, merge=Blocking(optimizer_state="average"))
     for model, optimizer in zip(models, optimizers, strict=True):
         model(torch.ones(1, 2)).sum().backward()
         optimizer.step()

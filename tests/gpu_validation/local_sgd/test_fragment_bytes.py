@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from gpu_validation.local_sgd.merge_rules import Corrected
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 
 from ..ranks import in_ranks
@@ -18,7 +19,7 @@ def sent_by(place, fragments):
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(FROZEN // 10, 10, bias=False), torch.nn.Linear(TRAINED, 1, bias=False))
     model[0].requires_grad_(False)
-    averaging = PeriodicAveraging(model, schedule=TAU, overlap="corrected", delay=1, fragments=fragments)
+    averaging = PeriodicAveraging(model, schedule=TAU, merge=Corrected(delay=1, fragments=fragments))
     transport, means, events = averaging.transport, averaging.transport.means, []
 
     def counted(owns, members):

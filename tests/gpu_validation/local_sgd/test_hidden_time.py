@@ -11,6 +11,8 @@ from bounds.runtime import Constant, RuntimeModel
 from bounds.schedules.gradient_retention import LEAST_DECLINE, best_integer
 from gpu_validation import Nesterov
 from gpu_validation.local_sgd.clock import SimulatedClock
+from gpu_validation.local_sgd.merge_rules import Corrected, Delayed, Eager
+from gpu_validation.local_sgd.parts import Pacing
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.local_sgd.simulated import SimulatedWorkers
 from operators import Key
@@ -28,7 +30,7 @@ def test_steps_go_on_while_a_message_is_held_up():
 
     def work(place):
         model = torch.nn.Linear(3, 2)
-        averaging = PeriodicAveraging(model, schedule=6, overlap="corrected", delay=4, outer=Nesterov(0.7, 0.9))
+        averaging = PeriodicAveraging(model, schedule=6, merge=Corrected(delay=4), outer=Nesterov(0.7, 0.9))
         leave, swap = threading.Event(), averaging.transport._swap
 
         def held_up(*arguments):
@@ -61,7 +63,7 @@ def simulated(schedule, *, delay_s, steps=200, **settings):
     models = [torch.nn.Linear(2, 1) for _ in range(2)]
     optimizers = [torch.optim.SGD(model.parameters(), lr=1e-3) for model in models]
     clock = SimulatedClock(RuntimeModel(Constant(1.0), delay_s=delay_s), m=2, key=Key(0))
-    workers = SimulatedWorkers(models, optimizers, schedule=schedule, clock=clock, **settings)
+    workers = SimulatedWorkers(models, optimizers, schedule=Pacing(schedule, clock=clock), **settings)
 
     def closure(i):
         def loss():
@@ -86,19 +88,19 @@ def simulated(schedule, *, delay_s, steps=200, **settings):
     ("tau", "delay", "seconds"), [(8, 4, 8.0), (8, 8, 8.0), (8, 1, 8 + 2.5 - 1), (2, 2, 2.5), (2, 1, 1 + 2.5)]
 )
 def test_a_round_costs_its_steps_or_those_before_the_send_and_the_average(tau, delay, seconds):
-    _, rounds, _ = simulated(tau, delay_s=2.5, overlap="corrected", delay=delay)
+    _, rounds, _ = simulated(tau, delay_s=2.5, merge=Corrected(delay=delay))
     assert set(rounds) == {seconds}
 
 
-@pytest.mark.parametrize("overlap", ["delayed", "eager"])
-def test_a_message_that_has_a_whole_round_costs_the_larger(overlap):
-    assert set(simulated(2, delay_s=2.5, overlap=overlap)[1][1:]) == {2.5}
-    assert set(simulated(4, delay_s=2.5, overlap=overlap)[1][1:]) == {4.0}
+@pytest.mark.parametrize("merge", [Delayed(), Eager()], ids=repr)
+def test_a_message_that_has_a_whole_round_costs_the_larger(merge):
+    assert set(simulated(2, delay_s=2.5, merge=merge)[1][1:]) == {2.5}
+    assert set(simulated(4, delay_s=2.5, merge=merge)[1][1:]) == {4.0}
 
 
 def test_auto_ends_at_the_whole_number_above_the_delay():
     """Nothing is lost by local steps here, so that waiting workers take as many as the least decline allows."""
-    in_flight, _, _ = simulated("auto", delay_s=6.5, overlap="corrected", steps=300)
+    in_flight, _, _ = simulated("auto", delay_s=6.5, merge=Corrected(), steps=300)
     waiting, _, _ = simulated("auto", delay_s=6.5, steps=600)
 
     assert in_flight == [4, 8, *[7] * (len(in_flight) - 2)]

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from bounds.runtime import Exponential, RuntimeModel
 from bounds.schedules import QSR, AdaComm, Decreasing, Increasing, PostLocal, StlSgd
 from gpu_validation import SGD, Nesterov, PeriodicAveraging, SimulatedClock
-from gpu_validation.local_sgd.outer import BlockMomentum
+from gpu_validation.local_sgd.outer import BlockMomentum, HeavyBall
+from gpu_validation.local_sgd.parts import Pacing
 from gpu_validation.local_sgd.simulated import SimulatedWorkers
 from operators import Key
 
@@ -34,7 +35,7 @@ SCHEDULES = {
 }
 OUTERS = {
     "mean": {},
-    "momentum": {"block_momentum": 0.6},
+    "momentum": {"outer": BlockMomentum(0.6)},
     "sgd": {"outer": SGD(0.9, 0.3)},
     "nesterov": {"outer": Nesterov(0.7, 0.5)},
     "adam": {"outer": partial(torch.optim.Adam, lr=0.01)},
@@ -117,7 +118,7 @@ def test_training_goes_on_whatever_the_learning_rate_does(data):
         data.draw(st.sampled_from(choices))
         for choices in (list(SCHEDULES), list(OUTERS), list(PATHS), KINDS, (False, True), (False, True))
     )
-    chosen = {"schedule": SCHEDULES[schedule], "clock": clock(), **OUTERS[outer]}
+    chosen = {"schedule": Pacing(SCHEDULES[schedule], clock=clock()), **OUTERS[outer]}
     if errors and schedule == "auto":
         chosen |= {"operator": "auto"}
     models = [network() for _ in range(M)]
@@ -148,7 +149,7 @@ def test_training_goes_on_whatever_the_learning_rate_does(data):
 
 def test_momentum_moves_nothing_at_a_rate_of_0_and_is_kept():
     rates = iter([(0.1, 0.1), (0.0, 0.1), (0.0, 0.0), (0.2, 0.2), None])
-    outer = BlockMomentum(0.5, lambda: next(rates), torch.zeros(1))
+    outer = HeavyBall(0.5, lambda: next(rates), torch.zeros(1))
     theta, moved = torch.zeros(1, dtype=torch.float64), torch.full((1,), -0.1, dtype=torch.float64)
 
     theta = outer.step(theta, moved)  # u = 1
@@ -166,7 +167,7 @@ def test_momentum_moves_nothing_at_a_rate_of_0_and_is_kept():
 def test_the_sum_of_gradients_uses_the_rates_of_the_rounds_own_steps():
     models = [network() for _ in range(M)]
     optimizers = [torch.optim.SGD(model.parameters(), lr=0.0) for model in models]
-    workers = SimulatedWorkers(models, optimizers, schedule=3, block_momentum=0.5)
+    workers = SimulatedWorkers(models, optimizers, schedule=3, outer=BlockMomentum(0.5))
     for k, rate in enumerate((0.3, 0.2, 0.1)):
         for model, optimizer in zip(models, optimizers, strict=True):
             optimizer.param_groups[0]["lr"] = rate
@@ -187,7 +188,7 @@ def test_the_sum_of_gradients_uses_the_rates_of_the_rounds_own_steps():
 def test_an_invalid_rate_of_any_worker_is_refused(schedule, rate):
     models = [network() for _ in range(M)]
     optimizers = [torch.optim.SGD(model.parameters(), lr=0.1) for model in models]
-    workers = SimulatedWorkers(models, optimizers, schedule=SCHEDULES[schedule], clock=clock())
+    workers = SimulatedWorkers(models, optimizers, schedule=Pacing(SCHEDULES[schedule], clock=clock()))
     optimizers[1].param_groups[0]["lr"] = rate
 
     def train():
@@ -212,8 +213,7 @@ def trained_in_ranks(place):
                     averaging = PeriodicAveraging(
                         model,
                         optimizer,
-                        schedule=SCHEDULES[schedule],
-                        clock=clock(),
+                        schedule=Pacing(SCHEDULES[schedule], clock=clock()),
                         telemetry=telemetry,
                         **OUTERS[outer],
                     )

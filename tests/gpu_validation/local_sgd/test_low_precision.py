@@ -6,8 +6,10 @@ import pytest
 import torch
 
 from gpu_validation.adapters.diloco import DiLoCo
+from gpu_validation.local_sgd.merge_rules import Corrected, Delayed, Eager
 from gpu_validation.local_sgd.mixing import Elastic, Sampled, ring
 from gpu_validation.local_sgd.outer import SGD
+from gpu_validation.local_sgd.parts import Nodes, TwoShot, Uneven
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.local_sgd.simulated import SimulatedWorkers
 from operators import ErrorFeedback, Identity, Key, TopK
@@ -35,17 +37,17 @@ MODES = {
     "whole models": ({}, 1),
     "identity": ({"operator": Identity()}, 1),
     "feedback": ({"operator": ErrorFeedback(TopK(fraction=1.0))}, 1),
-    "two shots": ({"operator": Identity(), "exchange": "two_shot"}, 1),
-    "nodes": ({"operator": Identity(), "ranks_per_node": 2}, 1),
-    "uneven": ({"uneven": True}, 1),
+    "two shots": ({"exchange": TwoShot(Identity())}, 1),
+    "nodes": ({"operator": Identity(), "membership": Nodes(2)}, 1),
+    "uneven": ({"membership": Uneven()}, 1),
     "outer": ({"outer": SGD(0.25)}, 0.25),
-    "corrected": ({"overlap": "corrected"}, 1),
-    "late": ({"overlap": "corrected", "delay": 1, "outer": SGD(0.25)}, 0.25),
-    "delayed": ({"overlap": "delayed"}, 1),
-    "eager": ({"overlap": "eager"}, 1),
-    "outer in flight": ({"overlap": "delayed", "outer": SGD(0.25)}, 0.25),
-    "movements in flight": ({"overlap": "corrected", "operator": Identity()}, 1),
-    "fragments": ({"overlap": "corrected", "fragments": 3}, 1),
+    "corrected": ({"merge": Corrected()}, 1),
+    "late": ({"merge": Corrected(delay=1), "outer": SGD(0.25)}, 0.25),
+    "delayed": ({"merge": Delayed()}, 1),
+    "eager": ({"merge": Eager()}, 1),
+    "outer in flight": ({"merge": Delayed(), "outer": SGD(0.25)}, 0.25),
+    "movements in flight": ({"merge": Corrected(), "operator": Identity()}, 1),
+    "fragments": ({"merge": Corrected(fragments=3)}, 1),
 }
 
 
@@ -111,7 +113,7 @@ def test_a_run_that_is_resumed_in_flight_goes_on_with_what_rounding_has_left_out
             nudge(models[index % M], ULP[torch.bfloat16])
             workers.step()
 
-    settings = {"schedule": 4, "overlap": "corrected", "delay": 2, "fragments": 2}
+    settings = {"schedule": 4, "merge": Corrected(delay=2, fragments=2)}
     straight, models = [], [Point(torch.bfloat16) for _ in range(M)]
     workers = SimulatedWorkers(models, **settings)
     steps(workers, models, 0, 23)

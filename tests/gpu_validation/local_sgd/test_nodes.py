@@ -10,9 +10,12 @@ import torch.distributed as dist
 from bounds.runtime import Constant, RuntimeModel, TwoShot
 from bounds.schedules import AdaComm
 from gpu_validation.distributed.step_check import UnevenSteps
+from gpu_validation.local_sgd import parts
 from gpu_validation.local_sgd.clock import SimulatedClock
+from gpu_validation.local_sgd.merge_rules import Corrected
 from gpu_validation.local_sgd.mixing import Sampled
 from gpu_validation.local_sgd.outer import Nesterov
+from gpu_validation.local_sgd.parts import All, Cheapest, Nodes, Pacing
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.local_sgd.simulated import SimulatedWorkers
 from operators import EF21, QSGD, ErrorFeedback, Identity, Key, Message, ScaledSign, TopK
@@ -27,22 +30,18 @@ pytestmark = pytest.mark.timeout(200)
 ETA, STEPS, D, KEY = 0.25, 6, 23, Key(1)
 SETTINGS = {
     "gather": {"operator": QSGD(levels=4)},
-    "two shots": {"operator": QSGD(levels=4), "second": QSGD(levels=16), "exchange": "two_shot"},
-    "auto": {"operator": ScaledSign(), "exchange": "auto"},
-    "feedback, two shots": {"operator": ErrorFeedback(ScaledSign()), "exchange": "two_shot"},
+    "two shots": {"exchange": parts.TwoShot(QSGD(levels=4), QSGD(levels=16))},
+    "auto": {"exchange": Cheapest(ScaledSign())},
+    "feedback, two shots": {"exchange": parts.TwoShot(ErrorFeedback(ScaledSign()))},
     "feedback with receivers": {"operator": EF21(TopK(fraction=0.5))},
     "adaptive": {
-        "operator": QSGD(levels=4),
+        "exchange": Cheapest(QSGD(levels=4)),
         "schedule": AdaComm(tau_0=3, interval_s=4.0, gamma=0.7),
-        "exchange": "auto",
     },
     "outer": {"operator": QSGD(levels=4), "outer": Nesterov(0.7, 0.5)},
     "in flight": {
-        "operator": ErrorFeedback(ScaledSign()),
-        "exchange": "two_shot",
-        "overlap": "corrected",
-        "delay": 1,
-        "fragments": 2,
+        "exchange": parts.TwoShot(ErrorFeedback(ScaledSign())),
+        "merge": Corrected(delay=1, fragments=2),
     },
 }
 
@@ -63,19 +62,21 @@ def local_step(model, optimizer, rank, step):
     return float(model.x.detach().square().sum())
 
 
+def paced(m, schedule=2, **settings):
+    return {"schedule": Pacing(schedule, clock=clock(m)), "key": KEY, "membership": Nodes(2)} | settings
+
+
 def joined(**settings):
     model = Point()
     optimizer = torch.optim.SGD(model.parameters(), lr=ETA)
-    settings = {"schedule": 2, "key": KEY, "ranks_per_node": 2, "clock": clock(dist.get_world_size())} | settings
-    averaging = PeriodicAveraging(model, optimizer, **settings)
+    averaging = PeriodicAveraging(model, optimizer, **paced(dist.get_world_size(), **settings))
     return model, optimizer, averaging
 
 
 def simulated(m, **settings):
     models = [Point() for _ in range(m)]
     optimizers = [torch.optim.SGD(model.parameters(), lr=ETA) for model in models]
-    settings = {"schedule": 2, "key": KEY, "ranks_per_node": 2, "clock": clock(m)} | settings
-    workers = SimulatedWorkers(models, optimizers, **settings)
+    workers = SimulatedWorkers(models, optimizers, **paced(m, **settings))
     accounts = []
     for step in range(STEPS):
         losses = [local_step(*pair, rank, step) for rank, pair in enumerate(zip(models, optimizers, strict=True))]
@@ -100,7 +101,7 @@ def test_simulated_workers_make_the_run_of_real_processes_bit_for_bit(m, per_nod
     def work(place):
         found = {}
         for name in names:
-            model, optimizer, averaging = joined(ranks_per_node=per_node, **SETTINGS[name])
+            model, optimizer, averaging = joined(membership=Nodes(per_node), **SETTINGS[name])
             accounts = [averaging.step(local_step(model, optimizer, place.rank, step)) for step in range(STEPS)]
             averaging.state_dict()  # waits for what is in flight
             (inside,), (between,) = (links.values() for links in (averaging.links.inside, averaging.links.between))
@@ -113,12 +114,12 @@ def test_simulated_workers_make_the_run_of_real_processes_bit_for_bit(m, per_nod
     nodes = m // per_node
     for name in names:
         settings = SETTINGS[name]
-        expected, accounts, _ = simulated(m, ranks_per_node=per_node, **settings)
+        expected, accounts, _ = simulated(m, membership=Nodes(per_node), **settings)
         assert any(x.any() for x in expected)
         for rank, result in enumerate(results):
             np.testing.assert_array_equal(result[name][0], expected[rank], err_msg=name)
             np.testing.assert_equal(result[name][1], [plainly(a[rank]) if a else None for a in accounts])
-        if "overlap" not in settings:
+        if "merge" not in settings:
             assert all(np.array_equal(result[name][0], expected[0]) for result in results)
         of_nodes, of_places = range(0, m, per_node), range(per_node)
         for link, first_of_groups in ((0, of_nodes), (1, of_places)):
@@ -135,7 +136,8 @@ def test_simulated_workers_make_the_run_of_real_processes_bit_for_bit(m, per_nod
 @pytest.mark.parametrize(("m", "per_node"), [(4, 2), (6, 3), (6, 2), (8, 4)])
 def test_models_are_those_of_the_definition(m, per_node, exchange):
     operator, second = QSGD(levels=4), QSGD(levels=16) if exchange == "two_shot" else None
-    found, accounts, _ = simulated(m, ranks_per_node=per_node, operator=operator, exchange=exchange, second=second)
+    part = parts.TwoShot(operator, second) if exchange == "two_shot" else parts.Gather(operator)
+    found, accounts, _ = simulated(m, membership=Nodes(per_node), exchange=part)
 
     x, cut = torch.zeros(D), lengths(D, per_node)
     for number in range(STEPS // 2):
@@ -175,8 +177,8 @@ def test_models_are_those_of_the_definition(m, per_node, exchange):
 
 
 def test_without_compression_models_meet_in_their_mean():
-    found, _, _ = simulated(4, operator=Identity(), exchange="two_shot", schedule=1)
-    exact, _, _ = simulated(4, ranks_per_node=1, schedule=1)
+    found, _, _ = simulated(4, exchange=parts.TwoShot(Identity()), schedule=1)
+    exact, _, _ = simulated(4, membership=All(), schedule=1)
 
     for x, y in zip(found, exact, strict=True):
         np.testing.assert_allclose(x, y, rtol=2e-6, atol=1e-6)
@@ -208,10 +210,10 @@ def test_a_restart_goes_on_bit_for_bit():
             np.testing.assert_array_equal(*result[name], err_msg=name)
 
 
-@pytest.mark.parametrize("exchange", ["gather", "two_shot"])
+@pytest.mark.parametrize("exchange", [parts.Gather(QSGD(levels=4)), parts.TwoShot(QSGD(levels=4))], ids=repr)
 def test_a_movement_that_is_not_finite_is_one_sentence_on_every_rank_of_every_node(exchange):
     def work(place):
-        model, _, averaging = joined(operator=QSGD(levels=4), exchange=exchange)
+        model, _, averaging = joined(exchange=exchange)
         if place.rank == 2:
             model.x.data[17] = float("nan")  # in the shard of the other rank of its node
         with pytest.raises(ValueError, match="is not finite") as caught:
@@ -241,7 +243,7 @@ def test_what_a_rank_cannot_compress_is_told_to_all():
 
 def test_a_damaged_shard_is_told_to_all():
     def work(place):
-        _, _, averaging = joined(operator=ScaledSign(), exchange="two_shot")
+        _, _, averaging = joined(exchange=parts.TwoShot(ScaledSign()))
         if place.rank == 3:
             ends = averaging._worker.sender
             merge = ends.merge
@@ -256,7 +258,7 @@ def test_a_damaged_shard_is_told_to_all():
 
 def test_a_mean_that_one_place_cannot_read_is_told_inside_every_node():
     def work(place):
-        _, _, averaging = joined(operator=ScaledSign(), exchange="two_shot")
+        _, _, averaging = joined(exchange=parts.TwoShot(ScaledSign()))
         if place.rank == 0:  # sends a damaged mean to its place in every node
             ends = averaging._worker.sender
             merge = ends.merge
@@ -313,13 +315,12 @@ def test_models_that_all_have_changed_are_joined_again():
 @pytest.mark.parametrize(
     ("settings", "m", "text"),
     [
-        ({"operator": None}, 4, "ranks_per_node needs full averaging and an operator"),
-        ({"operator": SharedScale()}, 4, "not a Summed"),
-        ({"operator": QSGD(levels=4), "mixing": Sampled(2, Key(4))}, 4, "needs full averaging"),
+        ({"operator": None}, 4, "Nodes does not work with operator = None"),
+        ({"operator": SharedScale()}, 4, "Nodes does not work with operator = .*an operator that is not a Summed"),
+        ({"operator": QSGD(levels=4), "mixing": Sampled(2, Key(4))}, 4, "Nodes does not work with mixing = Sampled"),
         ({"operator": QSGD(levels=4)}, 5, "must be 1, or divide the number of ranks into two nodes or more"),
-        ({"operator": QSGD(levels=4), "ranks_per_node": 4}, 4, "two nodes or more"),
-        ({"operator": QSGD(levels=4), "ranks_per_node": 0}, 4, "two nodes or more"),
-        ({"operator": QSGD(levels=4), "ranks_per_node": 24}, 48, "at most the number of averaged parameters"),
+        ({"operator": QSGD(levels=4), "membership": Nodes(4)}, 4, "two nodes or more"),
+        ({"operator": QSGD(levels=4), "membership": Nodes(24)}, 48, "at most the number of averaged parameters"),
     ],
 )
 def test_nodes_that_cannot_be_are_refused(settings, m, text):

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from gpu_validation.local_sgd.merge_rules import Blocking
 from gpu_validation.local_sgd.optimizer_states import CONSTANT, COUNTER, MOMENT, NO_MEAN, SCALAR, entry_of
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.local_sgd.simulated import SimulatedWorkers
@@ -54,7 +55,7 @@ def run(make, branches, changes=lambda rank, model, optimizer: None):
     """States before and after one averaging of simulated workers, by (name, key), of every worker."""
     models = [Branches() for _ in branches]
     optimizers = [make(model) for model in models]
-    workers = SimulatedWorkers(models, optimizers, schedule=1, optimizer_state="average")
+    workers = SimulatedWorkers(models, optimizers, schedule=1, merge=Blocking(optimizer_state="average"))
     for rank, (model, optimizer, names) in enumerate(zip(models, optimizers, branches, strict=True)):
         for seed in range(1 + rank):
             step(model, optimizer, names, 10 * rank + seed)
@@ -91,7 +92,7 @@ def test_moments_are_averaged_by_name_with_zeros_for_none_and_counters_take_the_
 def test_an_averaging_after_an_averaging_changes_no_state_and_training_goes_on(name):
     models = [Branches() for _ in "ab"]
     optimizers = [OPTIMIZERS[name](list(model.parameters())) for model in models]
-    workers = SimulatedWorkers(models, optimizers, schedule=1, optimizer_state="average")
+    workers = SimulatedWorkers(models, optimizers, schedule=1, merge=Blocking(optimizer_state="average"))
     for model, optimizer, branch in zip(models, optimizers, "ab", strict=True):
         step(model, optimizer, branch, 3)
     workers.step()
@@ -192,7 +193,7 @@ def test_other_entries(values, right):
 def test_states_without_a_mean_are_refused_with_the_name_and_change_nothing(values, words):
     models = [Branches() for _ in range(2)]
     optimizers = [torch.optim.SGD(model.parameters(), lr=0.1) for model in models]
-    workers = SimulatedWorkers(models, optimizers, schedule=1, optimizer_state="average")
+    workers = SimulatedWorkers(models, optimizers, schedule=1, merge=Blocking(optimizer_state="average"))
     for rank, (model, optimizer) in enumerate(zip(models, optimizers, strict=True)):
         optimizer.state[model.a.weight] = {"entry": values[rank]}
         with torch.no_grad():
@@ -258,7 +259,7 @@ def _on_real_ranks(place):
     for case in ("unused", "shapes"):
         model = Branches()
         optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
-        averaging = PeriodicAveraging(model, optimizer, schedule=2, optimizer_state="average")
+        averaging = PeriodicAveraging(model, optimizer, schedule=2, merge=Blocking(optimizer_state="average"))
         words = ""
         try:
             for k in range(4):

@@ -10,6 +10,7 @@ from bounds.dynamics import Quadratic
 from bounds.dynamics.outer import Workers, best_nesterov, largest_lr, mean_model, stationary_variance
 from gpu_validation import SGD, Nesterov
 from gpu_validation.local_sgd.mixing import ring
+from gpu_validation.local_sgd.outer import BlockMomentum
 from gpu_validation.local_sgd.simulated import SimulatedWorkers
 from operators import Identity
 
@@ -80,7 +81,7 @@ def test_rate_1_without_momentum_is_plain_averaging():
 
 
 def test_block_momentum_is_the_outer_heavy_ball():
-    block, _ = trajectory(PROBLEM, eta=ETA, tau=TAU, rounds=9, block_momentum=0.5)
+    block, _ = trajectory(PROBLEM, eta=ETA, tau=TAU, rounds=9, outer=BlockMomentum(0.5))
     ball, _ = trajectory(PROBLEM, eta=ETA, tau=TAU, rounds=9, outer=SGD(1.0, 0.5))
 
     np.testing.assert_allclose(ball, block, rtol=1e-13)
@@ -139,10 +140,10 @@ def test_frozen_parameters_stay_where_they_are():
 
 def test_what_cannot_work_is_refused():
     for given, words in (
-        ({"outer": Nesterov(0.7, 0.9), "block_momentum": 0.5}, "give outer or block_momentum, not both"),
+        ({"outer": [BlockMomentum(0.5)]}, "outer must be Nesterov"),
         ({"outer": 0.7}, "outer must be Nesterov"),
         ({"outer": lambda parameters: None}, "it made NoneType"),
-        ({"outer": SGD(0.7), "mixing": ring(2)}, "Gossip has none"),
+        ({"outer": SGD(0.7), "mixing": ring(2)}, "Gossip does not work with outer = SGD"),
     ):
         with pytest.raises(ValueError, match=words):
             trajectory(PROBLEM, eta=ETA, tau=TAU, rounds=1, **given)

@@ -1,5 +1,7 @@
 """Averages in flight: the engine's five merge rules against the exact models of ``bounds.dynamics.outer``."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,9 @@ import torch
 from bounds.dynamics import Quadratic
 from bounds.dynamics.outer import Workers, blended, largest_lr, mean_model, stationary_variance
 from gpu_validation import SGD, Nesterov
+from gpu_validation.local_sgd.merge_rules import Corrected, Delayed, Eager, Overwrite
 from gpu_validation.local_sgd.mixing import ring
+from gpu_validation.local_sgd.outer import BlockMomentum
 from operators import QSGD, Identity
 
 from .quadratics import common_model, growth, trajectory
@@ -15,21 +19,24 @@ from .quadratics import common_model, growth, trajectory
 ETA, TAU, DELAY = 0.125, 4, 2
 PROBLEM = [1.0, 0.25]
 RULES = {
-    "overwrite": {"overlap": "overwrite", "delay": DELAY},
-    "overwrite, waited for": {"overlap": "overwrite", "delay": 0},
-    "blended": {"overlap": "overwrite", "delay": DELAY, "local_weight": 0.25},
-    "blended, waited for": {"overlap": "overwrite", "delay": 0, "local_weight": 0.5},
-    "corrected": {"overlap": "corrected", "delay": DELAY},
-    "corrected, whole round": {"overlap": "corrected"},
-    "delayed": {"overlap": "delayed"},
-    "eager": {"overlap": "eager"},
+    "overwrite": {"merge": Overwrite(delay=DELAY)},
+    "overwrite, waited for": {"merge": Overwrite(delay=0)},
+    "blended": {"merge": Overwrite(delay=DELAY, local_weight=0.25)},
+    "blended, waited for": {"merge": Overwrite(delay=0, local_weight=0.5)},
+    "corrected": {"merge": Corrected(delay=DELAY)},
+    "corrected, whole round": {"merge": Corrected()},
+    "delayed": {"merge": Delayed()},
+    "eager": {"merge": Eager()},
 }
 
 
 def of_model(settings):
     """What the exact model calls the same."""
-    merge = blended(settings["local_weight"]) if "local_weight" in settings else settings["overlap"]
-    return merge, settings.get("delay", TAU)
+    merge = settings["merge"]
+    name = type(merge).__name__.lower()
+    return blended(merge.local_weight) if name == "overwrite" and merge.local_weight else name, merge.steps_in_flight(
+        TAU
+    )
 
 
 @pytest.mark.parametrize("outer", [None, Nesterov(0.3, 0.5), SGD(0.2, 0.5)], ids=repr)
@@ -120,7 +127,7 @@ def test_the_mean_iterate_of_the_corrected_merge_does_not_depend_on_the_delay_bi
     """Integers over powers of two: in few steps no sum is rounded, so that float64 tells the iterates apart exactly."""
 
     def mean_after(delay):
-        overlap = {} if delay == 0 else {"overlap": "corrected", "delay": delay}
+        overlap = {} if delay == 0 else {"merge": Corrected(delay=delay)}
         _, workers = trajectory(
             [1.0, 0.5], eta=0.25, tau=TAU, rounds=3, m=4, kicks=noise_of_a_step, start=[1.0, -3.0], **overlap
         )
@@ -132,17 +139,15 @@ def test_the_mean_iterate_of_the_corrected_merge_does_not_depend_on_the_delay_bi
 
 
 @pytest.mark.parametrize("fragments", [2, 3])
-@pytest.mark.parametrize("overlap", ["corrected", "overwrite", "delayed", "eager"])
-def test_every_fragment_moves_as_a_model_of_its_own(overlap, fragments):
+@pytest.mark.parametrize("merge", [Corrected(2), Overwrite(2), Delayed(), Eager()], ids=repr)
+def test_every_fragment_moves_as_a_model_of_its_own(merge, fragments):
     """Part p ends its first round p + 1 P-ths of a period after the start."""
     tau, d, rounds = 6, 6, 5
-    settings = {"overlap": overlap, **({"delay": 2} if overlap in ("corrected", "overwrite") else {})}
+    settings = {"eta": ETA, "tau": tau, "rounds": rounds, "outer": Nesterov(0.3, 0.5)}
     eigenvalues = [1.0] * d
-    path, workers = trajectory(
-        eigenvalues, eta=ETA, tau=tau, rounds=rounds, outer=Nesterov(0.3, 0.5), fragments=fragments, **settings
-    )
+    path, workers = trajectory(eigenvalues, merge=replace(merge, fragments=fragments), **settings)
 
-    whole, _ = trajectory([1.0], eta=ETA, tau=tau, rounds=rounds, outer=Nesterov(0.3, 0.5), **settings)
+    whole, _ = trajectory([1.0], merge=merge, **settings)
     last = path[:, -1]
     np.testing.assert_array_equal(last, whole[:, 0])
     assert [part.stop - part.start for part in workers.overlapped.parts] == [d // fragments] * fragments
@@ -191,16 +196,12 @@ def test_at_the_end_all_models_are_the_same_and_nothing_is_under_way(name):
 
 def test_what_cannot_work_is_refused():
     for given, words in (
-        ({"overlap": "late"}, "overlap must be none, overwrite, corrected, delayed, eager; got 'late'"),
-        ({"delay": 2}, "need overlap"),
-        ({"fragments": 2}, "need overlap"),
-        ({"overlap": "corrected", "delay": 5}, "0 <= delay <= tau; got delay = 5"),
-        ({"overlap": "delayed", "delay": 2}, "leave delay out"),
-        ({"overlap": "corrected", "fragments": 3}, "at most the number of parameters, 2; got 3"),
-        ({"overlap": "corrected", "mixing": ring(2)}, "does not work with mixing"),
-        ({"overlap": "corrected", "optimizer_state": "average"}, "does not work with optimizer_state"),
-        ({"overlap": "corrected", "block_momentum": 0.5}, "does not work with block_momentum"),
-        ({"overlap": "eager", "operator": Identity()}, "does not work with operator"),
+        ({"merge": "late"}, r"merge must be Blocking\(\), .* or Eager\(\); got 'late'"),
+        ({"merge": Corrected(delay=5)}, "0 <= delay <= tau; got delay = 5"),
+        ({"merge": Corrected(fragments=3)}, "at most the number of parameters, 2; got 3"),
+        ({"merge": Corrected(), "mixing": ring(2)}, "does not work with mixing"),
+        ({"merge": Corrected(), "outer": BlockMomentum(0.5)}, "does not work with outer = BlockMomentum"),
+        ({"merge": Eager(), "operator": Identity()}, "does not work with operator"),
     ):
         with pytest.raises(ValueError, match=words):
             trajectory(PROBLEM, eta=ETA, tau=TAU, rounds=1, **given)
@@ -216,7 +217,7 @@ def test_compressed_movements_in_flight_are_those_of_waiting_workers():
 
 def test_fragments_draw_from_streams_of_their_own():
     _, workers = trajectory(
-        PROBLEM, eta=ETA, tau=TAU, rounds=0, operator=QSGD(levels=1), fragments=2, **RULES["corrected"]
+        PROBLEM, eta=ETA, tau=TAU, rounds=0, operator=QSGD(levels=1), merge=Corrected(DELAY, fragments=2)
     )
     first, second = (part.exchange._key for part in workers.overlapped.parts)
     assert first == workers.settings.shared_key

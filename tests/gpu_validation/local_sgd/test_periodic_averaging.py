@@ -19,8 +19,10 @@ from gpu_validation.distributed.collectives import ProcessTransport
 from gpu_validation.distributed.launch import run_ranks
 from gpu_validation.distributed.tensors import flat
 from gpu_validation.local_sgd.clock import SimulatedClock
+from gpu_validation.local_sgd.merge_rules import Blocking, Corrected
 from gpu_validation.local_sgd.mixing import Sampled, ring
-from gpu_validation.local_sgd.outer import Nesterov
+from gpu_validation.local_sgd.outer import BlockMomentum, Nesterov
+from gpu_validation.local_sgd.parts import Pacing
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.local_sgd.simulated import SimulatedWorkers
 from gpu_validation.workloads import Quadratic
@@ -159,7 +161,7 @@ def test_feedback_carries_each_workers_residual_from_round_to_round():
 
 
 def test_block_momentum_is_in_gradient_units():
-    reports = pasgd(Identity(), tau=4, block_momentum=0.3)
+    reports = pasgd(Identity(), tau=4, outer=BlockMomentum(0.3))
 
     expected = plain_loop(lambda rank, delta, key: delta, tau=4, block_momentum=0.3)
     np.testing.assert_allclose(reports[0][0], expected, rtol=1e-12, atol=1e-15)
@@ -251,7 +253,7 @@ def test_optimizer_state_is_kept_averaged_or_reset(policy):
         workload = Quadratic()
         model = workload.model()
         optimizer = torch.optim.SGD(model.parameters(), lr=workload.eta, momentum=0.9)
-        averaging = PeriodicAveraging(model, optimizer, schedule=3, optimizer_state=policy)
+        averaging = PeriodicAveraging(model, optimizer, schedule=3, merge=Blocking(optimizer_state=policy))
         for k in range(3):
             local_step(workload, model, optimizer, k, place.rank)
             before = optimizer.state[model.x]["momentum_buffer"].clone()
@@ -314,7 +316,9 @@ def test_observation_needs_every_ranks_loss():
                 seen.append(observation)
                 return super().__call__(state, observation)
 
-        averaging = PeriodicAveraging(model, optimizer, schedule=Spy((1, 1, 1)), transport=ProcessTransport(), steps=9)
+        averaging = PeriodicAveraging(
+            model, optimizer, schedule=Pacing(Spy((1, 1, 1)), steps=9), process_group=ProcessTransport()
+        )
         averaging.step(1.0 + place.rank)
         averaging.step(5.0 if place.rank else None)
         return [(o.loss, o.step, o.steps_left) for o in seen]
@@ -467,12 +471,12 @@ def damaged(state, residual):
         ({"operator": ErrorFeedback(TopK(k=2))}, "operator"),
         ({"key": Key(7)}, "key"),
         ({"outer": Nesterov(0.5, 0.9)}, "outer"),
-        ({"fragments": 2}, "fragments"),
+        ({"merge": Corrected(delay=1, fragments=2)}, "merge"),
+        ({"merge": Blocking(fragments=2)}, "merge"),
     ],
 )
 def test_a_state_of_other_settings_is_refused_by_name(settings, name):
     given = {"schedule": 2, "operator": ErrorFeedback(TopK(k=1)), "outer": Nesterov(0.7, 0.9)}
-    given |= {"overlap": "corrected", "delay": 1} if name == "fragments" else {}
     state = SimulatedWorkers([point(1.0, 2.0)], **given).state_dict()
 
     with pytest.raises(ValueError, match=f"differs in {name}: give the same {name}, or start without a state"):
@@ -527,10 +531,11 @@ def test_a_resumed_adaptive_run_repeats_the_unbroken_one_bit_for_bit():
             averaging = PeriodicAveraging(
                 model,
                 optimizer,
-                schedule=AdaComm(tau_0=8, interval_s=6.0, gamma=0.6),
+                schedule=Pacing(
+                    AdaComm(tau_0=8, interval_s=6.0, gamma=0.6), clock=SimulatedClock(runtime, m=place.size, key=Key(2))
+                ),
                 operator=ErrorFeedback(TopK(k=3)),
-                block_momentum=0.3,
-                clock=SimulatedClock(runtime, m=place.size, key=Key(2)),
+                outer=BlockMomentum(0.3),
             )
             if saved is not None:
                 model.load_state_dict(saved["model"])

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from torch.nn.utils import parametrizations, parametrize
 
 from gpu_validation.adapters.diloco import DiLoCo
+from gpu_validation.local_sgd.merge_rules import Corrected, Delayed, Eager, Overwrite
 from gpu_validation.local_sgd.mixing import Elastic, Sampled, ring
 from gpu_validation.local_sgd.outer import Nesterov
+from gpu_validation.local_sgd.parts import Nodes, TwoShot, Uneven
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.local_sgd.simulated import SimulatedWorkers
 from gpu_validation.piloting.pilot import pilot
@@ -109,20 +111,20 @@ MODES = {
     "movements": {"operator": QSGD(levels=4)},
     "identity": {"operator": Identity()},
     "feedback": {"operator": ErrorFeedback(TopK(fraction=0.5))},
-    "two shots": {"operator": ScaledSign(), "exchange": "two_shot"},
+    "two shots": {"exchange": TwoShot(ScaledSign())},
     "summed": {"operator": SummedPowerSGD(rank=1)},
-    "nodes": {"operator": QSGD(levels=4), "ranks_per_node": 2},
+    "nodes": {"operator": QSGD(levels=4), "membership": Nodes(2)},
     "outer": {"outer": Nesterov(0.7, 0.9)},
     "outer of movements": {"operator": QSGD(levels=4), "outer": Nesterov(0.7, 0.9)},
     "elastic": {"mixing": Elastic(0.3)},
     "gossip": {"mixing": ring(2)},
     "sampled": {"mixing": Sampled(1, Key(3))},
-    "uneven": {"uneven": True},
-    "corrected": {"overlap": "corrected", "delay": 1},
-    "overwrite": {"overlap": "overwrite"},
-    "delayed": {"overlap": "delayed", "operator": QSGD(levels=4)},
-    "eager": {"overlap": "eager"},
-    "fragments": {"overlap": "corrected", "fragments": 2, "outer": Nesterov(0.7, 0.9)},
+    "uneven": {"membership": Uneven()},
+    "corrected": {"merge": Corrected(delay=1)},
+    "overwrite": {"merge": Overwrite()},
+    "delayed": {"merge": Delayed(), "operator": QSGD(levels=4)},
+    "eager": {"merge": Eager()},
+    "fragments": {"merge": Corrected(fragments=2), "outer": Nesterov(0.7, 0.9)},
 }
 
 
@@ -173,17 +175,18 @@ def in_one_mode(place, settings):
         look(f"after step {step}")
     model.load_state_dict({k: v + 1 for k, v in model.state_dict().items() if "wide" not in k}, strict=False)
     averaging.load_state_dict(averaging.state_dict())
-    if "uneven" in settings:
+    uneven = "membership" in settings
+    if uneven:
         averaging.leave()
     else:
         averaging.average()
     look("after states were loaded")
-    if "overlap" not in settings and "uneven" not in settings:
+    if "merge" not in settings and not uneven:
         model["added"] = torch.nn.Linear(2, 2)
         before.update({f"added.{name}": place for name, place in places(model["added"]).items()})
         averaging.average()
         look("after the structure changed")
-    if settings.get("operator") and "uneven" not in settings:
+    if {"operator", "exchange"} & set(settings) and not uneven:
         with torch.no_grad():
             model["fused"].q.fill_(torch.nan)
         with pytest.raises(ValueError, match=r"fused\.q"):
@@ -215,7 +218,7 @@ def test_a_quorum_keeps_tensors_where_they_are_also_when_an_averaging_is_made_ag
     def work(quorum, report):
         model = model_of(PARTS)
         before = places(model)
-        averaging = PeriodicAveraging(model, schedule=2, quorum=quorum)
+        averaging = PeriodicAveraging(model, schedule=2, membership=quorum)
         hiccup = Hiccup(averaging.transport, after=False)
         for step in range(5):
             train(model, 0.25 * quorum.member)

@@ -12,7 +12,10 @@ from torch.nn.parallel import DistributedDataParallel
 
 from bounds.schedules import AdaComm
 from gpu_validation import Nesterov, PeriodicAveraging
+from gpu_validation.local_sgd.merge_rules import Blocking, Corrected
 from gpu_validation.local_sgd.mixing import Sampled
+from gpu_validation.local_sgd.outer import BlockMomentum
+from gpu_validation.local_sgd.parts import Gather, Nodes, Uneven
 from operators import QSGD, ErrorFeedback, Key, TopK
 from operators.ddp import register
 from operators.summed.power_sgd import SummedPowerSGD
@@ -47,17 +50,17 @@ AVERAGING = {  # what the refused rank has in place of GOOD
     "operator class": {"operator": QSGD},
     "outer raises": {"outer": raising},
     "outer is a number": {"outer": 0.7},
-    "outer and momentum": {"outer": Nesterov(0.7, 0.5), "block_momentum": 0.5},
-    "momentum": {"block_momentum": 1.5},
-    "overlap": {"overlap": "later"},
-    "delay": {"overlap": "corrected", "delay": 9},
-    "delay without overlap": {"delay": 2},
-    "exchange": {"exchange": "ring"},
+    "momentum in flight": {"outer": BlockMomentum(0.5), "merge": Corrected()},
+    "merge": {"merge": "later"},
+    "delay": {"merge": Corrected(delay=9)},
+    "exchange": {"operator": None, "exchange": "ring"},
+    "operator and exchange": {"exchange": Gather()},
+    "membership": {"membership": 2},
     "mixing": {"mixing": "half"},
     "sampled": {"mixing": Sampled(5, Key(1))},
-    "nodes": {"ranks_per_node": 3},
-    "fragments": {"overlap": "corrected", "fragments": 0},
-    "optimizer states": {"optimizer_state": "sum"},
+    "nodes": {"membership": Nodes(3)},
+    "fragments": {"merge": Corrected(fragments=2), "schedule": AdaComm(tau_0=4, interval_s=1.0)},
+    "optimizer states": {"merge": Blocking(optimizer_state="average"), "membership": Uneven()},
     "no optimizer": {"optimizer": None, "schedule": AdaComm(tau_0=4, interval_s=1.0)},
     "foreign optimizer": {"optimizer": torch.optim.SGD([torch.nn.Parameter(torch.zeros(2))], lr=0.1)},
     "wrapped model": {"model": torch.nn.DataParallel(network())},
@@ -111,7 +114,7 @@ def refused(place, cases, others):
 
 
 CASES = [("averaging", name) for name in AVERAGING] + [("hook", name) for name in HOOK]
-VARIED = [{}, {"overlap": "corrected"}, {"telemetry": True}, {"outer": Nesterov(0.7, 0.5)}, {"uneven": True}]
+VARIED = [{}, {"merge": Corrected()}, {"telemetry": True}, {"outer": Nesterov(0.7, 0.5)}, {"membership": Uneven()}]
 
 
 def require_told(m, cases, others):

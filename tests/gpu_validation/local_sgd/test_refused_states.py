@@ -7,20 +7,22 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_validation.local_sgd.outer import Nesterov
+from gpu_validation.local_sgd.merge_rules import Corrected, Delayed, Eager
+from gpu_validation.local_sgd.outer import BlockMomentum, Nesterov
+from gpu_validation.local_sgd.parts import TwoShot
 from gpu_validation.local_sgd.simulated import SimulatedWorkers
 from operators import QSGD, ErrorFeedback, Key, TopK
 
 M, D = 2, 5
 SETTINGS = {
     "whole": {},
-    "block momentum": {"block_momentum": 0.5},
-    "feedback, two shots": {"operator": ErrorFeedback(TopK(fraction=0.5)), "exchange": "two_shot", "key": Key(1)},
+    "block momentum": {"outer": BlockMomentum(0.5)},
+    "feedback, two shots": {"exchange": TwoShot(ErrorFeedback(TopK(fraction=0.5))), "key": Key(1)},
     "Nesterov": {"outer": Nesterov(0.7, 0.5), "operator": QSGD(levels=4), "key": Key(2)},
     "Adam": {"outer": lambda theta: torch.optim.Adam(theta, lr=0.1)},
-    "fragments": {"overlap": "corrected", "fragments": 2, "delay": 1, "schedule": 4, "outer": Nesterov(0.7, 0.5)},
-    "delayed": {"overlap": "delayed", "operator": ErrorFeedback(TopK(fraction=0.5)), "key": Key(3)},
-    "eager": {"overlap": "eager"},
+    "fragments": {"merge": Corrected(delay=1, fragments=2), "schedule": 4, "outer": Nesterov(0.7, 0.5)},
+    "delayed": {"merge": Delayed(), "operator": ErrorFeedback(TopK(fraction=0.5)), "key": Key(3)},
+    "eager": {"merge": Eager()},
 }
 
 

@@ -9,6 +9,7 @@ import torch.distributed.checkpoint as dcp
 from torch.nn.parallel import DistributedDataParallel
 
 from gpu_validation.adapters.diloco import DiLoCo
+from gpu_validation.local_sgd.merge_rules import Corrected
 from gpu_validation.local_sgd.outer import Nesterov
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.local_sgd.simulated import SimulatedWorkers
@@ -162,7 +163,7 @@ def in_transformers(place, folder):
 def in_distributed_checkpoint(place, folder):
     """Whether all ranks load what they have saved together."""
     model, twin = Network(), Network(1)
-    averaging = PeriodicAveraging(model, schedule=1, overlap="corrected")
+    averaging = PeriodicAveraging(model, schedule=1, merge=Corrected())
     for _ in range(3):
         torch.manual_seed(place.rank)
         trained(model, 0.1)

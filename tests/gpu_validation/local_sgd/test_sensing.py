@@ -15,7 +15,9 @@ from bounds.schedules.gradient_retention import LEAST_DECLINE, best_integer
 from gpu_validation.distributed.collectives import ProcessTransport
 from gpu_validation.local_sgd import clock as clock_module
 from gpu_validation.local_sgd.clock import SimulatedClock
+from gpu_validation.local_sgd.merge_rules import Blocking
 from gpu_validation.local_sgd.mixing import Sampled, ring
+from gpu_validation.local_sgd.parts import Pacing
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.local_sgd.simulated import SimulatedWorkers
 from gpu_validation.workloads import HeterogeneousQuadratics, Quadratic
@@ -188,7 +190,7 @@ def test_all_ranks_hold_the_same_tau_with_stragglers_and_after_a_restart(tmp_pat
         workload = Quadratic()
         model = workload.model()
         optimizer = torch.optim.SGD(model.parameters(), lr=workload.eta, momentum=0.5)
-        averaging = PeriodicAveraging(model, optimizer, schedule="auto", transport=Slow(time))
+        averaging = PeriodicAveraging(model, optimizer, schedule="auto", process_group=Slow(time))
         path = tmp_path / f"{place.rank}.pt"
         if resume:
             saved = torch.load(path, weights_only=True)
@@ -237,7 +239,7 @@ def simulated_run(place, steps, *, m, path=None, resume=False):
     clock = SimulatedClock(runtime(), m=m, key=Key(4))
     model = workload.model()
     optimizer = torch.optim.SGD(model.parameters(), lr=workload.eta)
-    averaging = PeriodicAveraging(model, optimizer, schedule="auto", clock=clock)
+    averaging = PeriodicAveraging(model, optimizer, schedule=Pacing("auto", clock=clock))
     if resume:
         saved = torch.load(f"{path}/{place.rank}.pt", weights_only=True)
         model.load_state_dict(saved["model"])
@@ -276,7 +278,7 @@ def test_virtual_workers_are_the_real_processes_bit_for_bit():
     models = [workload.model() for _ in range(3)]
     optimizers = [torch.optim.SGD(model.parameters(), lr=workload.eta) for model in models]
     clock = SimulatedClock(runtime(), m=3, key=Key(4))
-    workers = SimulatedWorkers(models, optimizers, schedule="auto", clock=clock)
+    workers = SimulatedWorkers(models, optimizers, schedule=Pacing("auto", clock=clock))
     for k in range(200):
         closures = []
         for rank, (model, optimizer) in enumerate(zip(models, optimizers, strict=True)):
@@ -332,7 +334,7 @@ def virtual_run(
     models = [torch.nn.Sequential(torch.nn.Linear(2, 3)).to(dtype) for _ in range(m)]
     optimizers = [optimizer(model.parameters()) for model in models]
     clock = SimulatedClock(RuntimeModel(Constant(1.0), delay_s=n), m=m, key=Key(0))
-    workers = SimulatedWorkers(models, optimizers, schedule="auto", clock=clock, **settings)
+    workers = SimulatedWorkers(models, optimizers, schedule=Pacing("auto", clock=clock), **settings)
     draw, taus = torch.Generator().manual_seed(1), []
     for _ in range(steps):
         closures = []
@@ -364,7 +366,7 @@ SETTINGS = {
     "SGD": {"optimizer": lambda p: torch.optim.SGD(p, lr=0.3)},
     "momentum": {"optimizer": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.8)},
     "Adam": {"optimizer": lambda p: torch.optim.Adam(p, lr=0.05)},
-    "reset": {"optimizer": lambda p: torch.optim.Adam(p, lr=0.05), "optimizer_state": "reset"},
+    "reset": {"optimizer": lambda p: torch.optim.Adam(p, lr=0.05), "merge": Blocking(optimizer_state="reset")},
     "compressed": {"optimizer": lambda p: torch.optim.SGD(p, lr=0.3), "operator": QSGD(levels=8)},
     "feedback": {"optimizer": lambda p: torch.optim.SGD(p, lr=0.3), "operator": ErrorFeedback(TopK(fraction=0.5))},
     "uneven": {"optimizer": lambda p: torch.optim.SGD(p, lr=0.3), "sizes": (2, 8, 32)},
@@ -411,7 +413,7 @@ def test_a_slow_worker_is_waited_for_less_often():
         clock = SimulatedClock(RuntimeModel(step, delay_s=1.0), m=2, key=Key(0))
         models = [Quadratic().model() for _ in range(2)]
         optimizers = [torch.optim.SGD(model.parameters(), lr=1e-12) for model in models]
-        workers = SimulatedWorkers(models, optimizers, schedule="auto", clock=clock)
+        workers = SimulatedWorkers(models, optimizers, schedule=Pacing("auto", clock=clock))
 
         def closure(model, optimizer):
             optimizer.zero_grad()
@@ -436,7 +438,7 @@ def test_a_subgroup_of_ranks_decides_by_itself():
         if place.rank == 0:
             return None
         clock = SimulatedClock(runtime(), m=2, key=Key(0))
-        _, accounts = train(place, Quadratic(), "auto", 150, process_group=pair, clock=clock)
+        _, accounts = train(place, Quadratic(), Pacing("auto", clock=clock), 150, process_group=pair)
         return [account.tau for account in accounts]
 
     alone, *pair = in_ranks(work, processes=3)
@@ -451,7 +453,7 @@ def test_bytes_of_the_notes_are_counted():
         clock = SimulatedClock(runtime(), m=2, key=Key(0))
         sent = []
         for operator in (None, QSGD(levels=4)):
-            averaging, _ = train(place, Quadratic(), "auto", 60, operator=operator, clock=clock)
+            averaging, _ = train(place, Quadratic(), Pacing("auto", clock=clock), 60, operator=operator)
             sent.append((averaging.transport.payload_bytes, averaging.transport.predicted_bytes))
         return sent
 
@@ -494,7 +496,7 @@ def test_a_missing_closure_is_asked_for_in_one_sentence():
 
 
 def test_modes_without_an_averaged_model_are_refused():
-    with pytest.raises(ValueError, match="GradientRetention needs an averaged model; Gossip has none"):
+    with pytest.raises(ValueError, match=r"Gossip does not work with schedule = GradientRetention.*no common model"):
         pair_of_workers(mixing=ring(3))
 
 

@@ -17,6 +17,8 @@ from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_di
 
 from bounds.schedules import PostLocal
 from gpu_validation import SGD, Nesterov, PeriodicAveraging, SimulatedWorkers
+from gpu_validation.local_sgd.merge_rules import Blocking, Corrected
+from gpu_validation.local_sgd.parts import TwoShot, Uneven
 from operators import QSGD, TCDQ, ErrorFeedback, Key, ScaledSign
 
 from ..ranks import in_ranks
@@ -28,13 +30,13 @@ CASES = {
     "QSGD": {"operator": QSGD(4)},
     "TCDQ": {"operator": TCDQ.for_bits(2.0)},
     "error feedback": {"operator": ErrorFeedback(ScaledSign())},
-    "two shots": {"operator": QSGD(4), "exchange": "two_shot"},
+    "two shots": {"exchange": TwoShot(QSGD(4))},
     "Nesterov": {"outer": Nesterov(0.7, 0.5)},
     "Nesterov with QSGD": {"outer": Nesterov(0.7, 0.5), "operator": QSGD(4)},
-    "corrected": {"overlap": "corrected", "delay": 2},
-    "corrected with QSGD": {"overlap": "corrected", "delay": 2, "operator": QSGD(4), "outer": Nesterov(0.7, 0.5)},
-    "fragments": {"overlap": "corrected", "delay": 1, "fragments": 2, "operator": QSGD(4)},
-    "modules": {"overlap": "overwrite", "delay": 0, "fragments": ["2", "0"], "outer": [SGD(0.7), Nesterov(0.5, 0.5)]},
+    "corrected": {"merge": Corrected(delay=2)},
+    "corrected with QSGD": {"merge": Corrected(delay=2), "operator": QSGD(4), "outer": Nesterov(0.7, 0.5)},
+    "fragments": {"merge": Corrected(delay=1, fragments=2), "operator": QSGD(4)},
+    "modules": {"merge": Blocking(fragments=["2", "0"]), "outer": [SGD(0.7), Nesterov(0.5, 0.5)]},
 }
 
 
@@ -152,7 +154,7 @@ def test_shards_are_averaged_as_models_of_their_own_and_every_byte_is_predicted(
             assert sum(sent) == predicted[0] > 0, name
             assert len(set(predicted)) == 1, name
             d = sum(part.size for part in peers[0][0][0].values())
-            if "operator" not in settings and "overlap" not in settings:
+            if not {"operator", "exchange", "merge"} & set(settings):
                 assert set(peers[0][2]) == {(32 * d,) * outer}, "a rank sends its shard only"
 
 
@@ -287,8 +289,8 @@ def test_what_shards_cannot_do_is_refused_by_name():
             words_of(lambda: made(group=None)),
             words_of(lambda: made(group=inner)),
             words_of(lambda: made(schedule=PostLocal(4))),
-            words_of(lambda: made(optimizer_state="average")),
-            words_of(lambda: made(uneven=True)),
+            words_of(lambda: made(merge=Blocking(optimizer_state="average"))),
+            words_of(lambda: made(membership=Uneven())),
             words_of(lambda: PeriodicAveraging(partial, process_group=outer)),
             words_of(lambda: made(model=mixed, operator=QSGD(4))),
             words_of(lambda: made(model=mixed)),
@@ -354,7 +356,7 @@ def train_until_a_rank_dies(rank, folder, *, victim, fatal_step, settings):
 @pytest.mark.thorough
 @pytest.mark.parametrize(("victim", "fatal_step", "overlap"), KILLS)
 def test_all_other_ranks_notice_a_rank_that_dies(victim, fatal_step, overlap, tmp_path):
-    settings = {"operator": QSGD(4)} | ({"overlap": "corrected", "delay": 2} if overlap else {})
+    settings = {"operator": QSGD(4)} | ({"merge": Corrected(delay=2)} if overlap else {})
     arguments = {"victim": victim, "fatal_step": fatal_step, "settings": settings}
     fork = multiprocessing.get_context("fork")
     ranks = [

@@ -11,8 +11,10 @@ from bounds.runtime import Exponential, Ring, RuntimeModel, ShiftedExponential
 from bounds.schedules import AdaComm
 from gpu_validation.distributed.tensors import flat
 from gpu_validation.local_sgd.clock import SimulatedClock
+from gpu_validation.local_sgd.merge_rules import Blocking, Corrected, Delayed, Eager
 from gpu_validation.local_sgd.mixing import Elastic, Sampled, ring
-from gpu_validation.local_sgd.outer import SGD, Nesterov
+from gpu_validation.local_sgd.outer import SGD, BlockMomentum, Nesterov
+from gpu_validation.local_sgd.parts import Pacing, TwoShot
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.local_sgd.simulated import SimulatedWorkers, vmapped_gradients
 from gpu_validation.workloads import Quadratic, SmallNetwork
@@ -57,15 +59,15 @@ def quadratic(model, key):
 RUNS = {
     "qsgd, block momentum, adacomm": (
         *(Quadratic().model, quadratic, STEPS, 0.0),
-        {"schedule": ADACOMM, "operator": QSGD(levels=4), "block_momentum": 0.3},
+        {"schedule": ADACOMM, "operator": QSGD(levels=4), "outer": BlockMomentum(0.3)},
     ),
     "tcdq, momentum reset, adacomm": (
         *(Quadratic().model, quadratic, STEPS, 0.9),
-        {"schedule": ADACOMM, "operator": TCDQ(omega=1.0), "optimizer_state": "reset"},
+        {"schedule": ADACOMM, "operator": TCDQ(omega=1.0), "merge": Blocking(optimizer_state="reset")},
     ),
     "feedback, momentum averaged": (
         *(Normalised, regression, 120, 0.5),
-        {"schedule": 10, "operator": ErrorFeedback(TopK(k=2)), "optimizer_state": "average"},
+        {"schedule": 10, "operator": ErrorFeedback(TopK(k=2)), "merge": Blocking(optimizer_state="average")},
     ),
     "whole bfloat16 models": (lambda: Normalised(torch.bfloat16), regression, 60, 0.0, {"schedule": 5}),
     "outer nesterov": (
@@ -78,33 +80,39 @@ RUNS = {
     ),
     "in flight, corrected": (
         *(Normalised, regression, 60, 0.5),
-        {"schedule": 6, "overlap": "corrected", "delay": 4, "outer": Nesterov(0.7, 0.9)},
+        {"schedule": 6, "merge": Corrected(delay=4), "outer": Nesterov(0.7, 0.9)},
     ),
     "in flight, eager": (
         *(Normalised, regression, 60, 0.5),
-        {"schedule": 6, "overlap": "eager", "outer": SGD(0.9), "optimizer_state": "reset"},
+        {"schedule": 6, "merge": Eager(optimizer_state="reset"), "outer": SGD(0.9)},
     ),
     "in flight, delayed feedback": (
         *(Normalised, regression, 60, 0.5),
-        {"schedule": 6, "overlap": "delayed", "operator": ErrorFeedback(TopK(k=2)), "exchange": "two_shot"},
+        {"schedule": 6, "merge": Delayed(), "exchange": TwoShot(ErrorFeedback(TopK(k=2)))},
     ),
     "in flight, fragments, qsgd": (
         *(Normalised, regression, 60, 0.5),
-        {"schedule": 6, "overlap": "corrected", "delay": 4, "operator": QSGD(levels=4), "fragments": 2},
+        {"schedule": 6, "merge": Corrected(delay=4, fragments=2), "operator": QSGD(levels=4)},
     ),
     "in flight, adacomm": (
         *(Quadratic().model, quadratic, STEPS, 0.0),
-        {"schedule": ADACOMM, "overlap": "corrected", "outer": Nesterov(0.9, 0.3)},
+        {"schedule": ADACOMM, "merge": Corrected(), "outer": Nesterov(0.9, 0.3)},
     ),
     "elastic": (Normalised, regression, 60, 0.0, {"schedule": 6, "mixing": Elastic(0.2)}),
-    "gossip": (Normalised, regression, 60, 0.5, {"schedule": 6, "mixing": ring(M), "optimizer_state": "average"}),
+    "gossip": (
+        Normalised,
+        regression,
+        60,
+        0.5,
+        {"schedule": 6, "mixing": ring(M), "merge": Blocking(optimizer_state="average")},
+    ),
     "sampled": (
         *(Quadratic().model, quadratic, STEPS, 0.0),
         {
             "schedule": ADACOMM,
             "operator": ErrorFeedback(TopK(k=2)),
             "mixing": Sampled(2, Key(4)),
-            "block_momentum": 0.2,
+            "outer": BlockMomentum(0.2),
         },
     ),
 }
@@ -120,8 +128,9 @@ def local_step(model, optimizer, loss, step, rank):
     return value
 
 
-def clock():
-    return SimulatedClock(RUNTIME, m=M, key=Key(8))
+def paced(settings):
+    clock = SimulatedClock(RUNTIME, m=M, key=Key(8))
+    return settings | {"schedule": Pacing(settings["schedule"], clock=clock), "key": Key(1)}
 
 
 def everything(model, averaging):
@@ -137,7 +146,7 @@ def in_processes(name):
     def work(place):
         model = make()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=momentum)
-        averaging = PeriodicAveraging(model, optimizer, key=Key(1), clock=clock(), **settings)
+        averaging = PeriodicAveraging(model, optimizer, **paced(settings))
         accounts = [averaging.step(local_step(model, optimizer, loss, k, place.rank)) for k in range(steps)]
         return everything(model, averaging), [a for a in accounts if a is not None], averaging.clock.events
 
@@ -149,7 +158,7 @@ def in_one_process(name):
     make, loss, steps, momentum, settings = RUNS[name]
     models = [make() for _ in range(M)]
     optimizers = [torch.optim.SGD(model.parameters(), lr=0.05, momentum=momentum) for model in models]
-    workers = SimulatedWorkers(models, optimizers, key=Key(1), clock=clock(), **settings)
+    workers = SimulatedWorkers(models, optimizers, **paced(settings))
     accounts = []
     for k in range(steps):
         losses = [local_step(*pair, loss, k, rank) for rank, pair in enumerate(zip(models, optimizers, strict=True))]
@@ -206,7 +215,7 @@ def test_resumed_workers_repeat_the_unbroken_run(name):
     for start, stop in ((0, 17), (17, steps)):  # in the middle of a round
         models = [make() for _ in range(M)]
         optimizers = [torch.optim.SGD(model.parameters(), lr=0.05, momentum=momentum) for model in models]
-        workers = SimulatedWorkers(models, optimizers, key=Key(1), clock=clock(), **settings)
+        workers = SimulatedWorkers(models, optimizers, **paced(settings))
         if saved is not None:
             for model, state in zip(models, saved[0], strict=True):
                 model.load_state_dict(state)

@@ -7,6 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpu_validation.local_sgd.merge_rules import Corrected, Delayed, Eager, Overwrite
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.local_sgd.structure import difference, digest, layout
 from operators import TopK
@@ -88,12 +89,12 @@ AT_THE_START = {  # models of ranks 0 and 1, and what the sentence names
     ),
 }
 LATER = {
-    "corrected": {"overlap": "corrected"},
-    "corrected, late": {"overlap": "corrected", "delay": 1},
-    "delayed": {"overlap": "delayed"},
-    "eager": {"overlap": "eager"},
-    "fragments": {"overlap": "overwrite", "fragments": 2},
-    "deltas": {"overlap": "corrected", "operator": TopK(fraction=1.0)},
+    "corrected": {"merge": Corrected()},
+    "corrected, late": {"merge": Corrected(delay=1)},
+    "delayed": {"merge": Delayed()},
+    "eager": {"merge": Eager()},
+    "fragments": {"merge": Overwrite(fragments=2)},
+    "deltas": {"merge": Corrected(), "operator": TopK(fraction=1.0)},
 }
 
 

@@ -7,9 +7,11 @@ import torch
 from bounds.runtime import Constant, RuntimeModel
 from gpu_validation.local_sgd.clock import SimulatedClock
 from gpu_validation.local_sgd.mixing import Sampled
+from gpu_validation.local_sgd.outer import BlockMomentum
+from gpu_validation.local_sgd.parts import Pacing
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.local_sgd.simulated import SimulatedWorkers
-from operators import QSGD, Key
+from operators import Key
 from operators.random import normal
 from operators.summed import SharedScale, SignVote, SummedPowerSGD, sum_of_ranks
 
@@ -23,7 +25,7 @@ SETTINGS = {
     "votes": {"operator": SignVote()},
     "power iteration": {"operator": SummedPowerSGD(1, (4, 6))},
     "power iteration, sampled": {"operator": SummedPowerSGD(1, (4, 6)), "mixing": Sampled(2, Key(4))},
-    "block momentum": {"operator": SharedScale(8), "block_momentum": 0.2},
+    "block momentum": {"operator": SharedScale(8), "outer": BlockMomentum(0.2)},
 }
 
 
@@ -45,7 +47,11 @@ def local_step(model, optimizer, rank, step):
 def simulated(m, **settings):
     models = [Point() for _ in range(m)]
     optimizers = [torch.optim.SGD(model.parameters(), lr=ETA) for model in models]
-    return models, optimizers, SimulatedWorkers(models, optimizers, schedule=2, key=Key(1), clock=clock(m), **settings)
+    return (
+        models,
+        optimizers,
+        SimulatedWorkers(models, optimizers, schedule=Pacing(2, clock=clock(m)), key=Key(1), **settings),
+    )
 
 
 def in_one_process(m, steps=STEPS, **settings):
@@ -60,7 +66,11 @@ def in_one_process(m, steps=STEPS, **settings):
 def averaging_of(m, **settings):
     model = Point()
     optimizer = torch.optim.SGD(model.parameters(), lr=ETA)
-    return model, optimizer, PeriodicAveraging(model, optimizer, schedule=2, key=Key(1), clock=clock(m), **settings)
+    return (
+        model,
+        optimizer,
+        PeriodicAveraging(model, optimizer, schedule=Pacing(2, clock=clock(m)), key=Key(1), **settings),
+    )
 
 
 @pytest.mark.every(2)
@@ -149,9 +159,3 @@ def test_a_movement_that_is_not_finite_is_told_to_all_ranks():
 
     assert all("rank 1" in sentence and "not finite in binary32" in sentence for sentence in sentences)
     assert len(set(sentences)) == 1
-
-
-@pytest.mark.parametrize("settings", [{"exchange": "two_shot"}, {"exchange": "auto", "second": QSGD(levels=4)}])
-def test_another_exchange_is_refused(settings):
-    with pytest.raises(ValueError, match="summed on the way and has an exchange of its own"):
-        simulated(2, operator=SharedScale(8), **settings)

@@ -17,7 +17,9 @@ import torch.distributed as dist
 from bounds.schedules import AdaComm
 from gpu_validation import Nesterov, PeriodicAveraging, Quorum
 from gpu_validation.distributed.orphans import die_with
+from gpu_validation.local_sgd.merge_rules import Blocking, Corrected
 from gpu_validation.local_sgd.mixing import ring
+from gpu_validation.local_sgd.parts import All, TwoShot
 from operators import QSGD, ErrorFeedback, Key, ScaledSign
 
 pytestmark = pytest.mark.timeout(300)
@@ -27,7 +29,7 @@ KINDS = {
     "whole models": {},
     "outer": {"outer": Nesterov(0.7, 0.5)},
     "gather": {"operator": QSGD(levels=4)},
-    "two shots": {"operator": QSGD(levels=4), "exchange": "two_shot", "outer": Nesterov(0.7, 0.5)},
+    "two shots": {"exchange": TwoShot(QSGD(levels=4)), "outer": Nesterov(0.7, 0.5)},
 }
 MOMENTS = [random.Random(seed).random() for seed in range(10)]
 
@@ -145,7 +147,7 @@ def test_members_with_other_settings_are_refused_on_all_ranks(name):
 
     def work(quorum, report):
         settings = DIFFERING[name][quorum.member == other]
-        PeriodicAveraging(Point(), **{"schedule": TAU, **settings}, quorum=quorum)
+        PeriodicAveraging(Point(), **{"schedule": TAU, **settings}, membership=quorum)
 
     words = set(Ranks(work, ranks=ranks).ends(ranks).values())
     assert len(words) == 1
@@ -158,7 +160,7 @@ def test_a_member_that_joins_with_other_settings_is_refused_with_a_sentence():
             report("waits")
             while not quorum._latest():
                 time.sleep(0.01)
-        averaging = PeriodicAveraging(Point(), schedule=TAU, key=Key(quorum.member // 2), quorum=quorum)
+        averaging = PeriodicAveraging(Point(), schedule=TAU, key=Key(quorum.member // 2), membership=quorum)
         for step in range(400 * TAU):
             local_step(averaging.model, quorum.member, step)
             averaging.step()
@@ -194,7 +196,7 @@ class Hiccup:
 def with_hiccups(kind, fatal, after):
     def work(quorum, report):
         model = Point()
-        averaging = PeriodicAveraging(model, schedule=TAU, key=Key(1), quorum=quorum, **KINDS[kind])
+        averaging = PeriodicAveraging(model, schedule=TAU, key=Key(1), membership=quorum, **KINDS[kind])
         hiccup = Hiccup(averaging.transport, after)
         for step in range(3 * TAU + 1):
             local_step(model, quorum.member, step)
@@ -223,7 +225,7 @@ def check_hiccup(kind, fatal, after):
         assert sorted(roster) == [*range(RANKS)]
         if roster == (0, 1, 2):
             assert same(state, straight[0][0])
-        elif "operator" not in KINDS[kind]:
+        elif not {"operator", "exchange"} & set(KINDS[kind]):
             assert np.allclose(state[0][0], straight[0][0][0][0], rtol=0, atol=1e-5)
 
 
@@ -251,9 +253,9 @@ def test_a_quorum_without_accidents_averages_as_a_group_does():
 
     def work(quorum, report):
         found = []
-        for given in (quorum, None):
+        for given in (quorum, All()):
             model = Point()
-            averaging = PeriodicAveraging(model, schedule=TAU, quorum=given, outer=Nesterov(0.7, 0.5))
+            averaging = PeriodicAveraging(model, schedule=TAU, membership=given, outer=Nesterov(0.7, 0.5))
             for step in range(2 * TAU):
                 local_step(model, quorum.member, step)
                 averaging.step()
@@ -289,7 +291,7 @@ class Killer:
 def killed(kind, moment):
     def work(quorum, report):
         model = Point()
-        averaging = PeriodicAveraging(model, schedule=TAU, key=Key(1), quorum=quorum, **KINDS[kind])
+        averaging = PeriodicAveraging(model, schedule=TAU, key=Key(1), membership=quorum, **KINDS[kind])
         killer = Killer(moment)
         for step in range(4 * TAU):
             local_step(model, quorum.member, step)
@@ -351,7 +353,7 @@ def returning(kind, more=4):
 
     def work(quorum, report):
         model = Point()
-        averaging = PeriodicAveraging(model, schedule=TAU, key=Key(1), quorum=quorum, **KINDS[kind])
+        averaging = PeriodicAveraging(model, schedule=TAU, key=Key(1), membership=quorum, **KINDS[kind])
         start, seen, last = averaging.total_steps, {}, None
         comes_back, lonely = start > 0, False
         if comes_back:
@@ -399,7 +401,7 @@ def test_a_rank_that_comes_back_goes_on_as_the_others_do(kind):
 def test_a_rank_that_was_stopped_too_long_goes_on_from_the_others():
     def work(quorum, report):
         model = Point()
-        averaging = PeriodicAveraging(model, schedule=TAU, quorum=quorum, outer=Nesterov(0.7, 0.5))
+        averaging = PeriodicAveraging(model, schedule=TAU, membership=quorum, outer=Nesterov(0.7, 0.5))
         last, lonely = None, quorum.member == 1
         while last is None or averaging.total_steps < last:
             step = averaging.total_steps
@@ -429,21 +431,20 @@ def test_a_rank_that_was_stopped_too_long_goes_on_from_the_others():
     [
         {"mixing": ring(3)},
         {"schedule": AdaComm(tau_0=3, interval_s=4.0)},
-        {"overlap": "corrected"},
+        {"merge": Corrected()},
         {"operator": ErrorFeedback(ScaledSign())},
-        {"optimizer_state": "average"},
-        {"uneven": True},
+        {"merge": Blocking(optimizer_state="average")},
     ],
 )
 def test_what_does_not_go_together_is_refused_in_one_sentence(given):
     quorum = Quorum(dist.HashStore(), member=0, least=1, most=3)
     model = Point()
     with pytest.raises(ValueError, match="a quorum does not work with") as refusal:
-        PeriodicAveraging(model, torch.optim.SGD(model.parameters(), 0.1), **{"schedule": 2} | given, quorum=quorum)
+        PeriodicAveraging(model, torch.optim.SGD(model.parameters(), 0.1), **{"schedule": 2} | given, membership=quorum)
     assert "\n" not in str(refusal.value)
 
 
 def test_telemetry_is_refused():
     quorum = Quorum(dist.HashStore(), member=0, least=1, most=3)
     with pytest.raises(ValueError, match="telemetry does not follow ranks that change"):
-        PeriodicAveraging(Point(), schedule=2, telemetry=True, quorum=quorum)
+        PeriodicAveraging(Point(), schedule=2, telemetry=True, membership=quorum)

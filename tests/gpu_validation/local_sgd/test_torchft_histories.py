@@ -6,12 +6,14 @@ Two replicas, two scalar parameters that start at 1, one fragment each; inner gr
 
 import copy
 import pickle
+from dataclasses import replace
 from functools import partial
 
 import pytest
 import torch
 
 from gpu_validation import SGD, Nesterov, SimulatedWorkers
+from gpu_validation.local_sgd.merge_rules import Blocking, Corrected, Overwrite
 from operators import QSGD
 
 TAU = 6
@@ -39,11 +41,11 @@ class Scalars(torch.nn.Module):
         self.first, self.second = (torch.nn.Parameter(torch.ones(())) for _ in range(2))
 
 
-def histories(steps, *, replicas=2, fragments=2, outer=SGD(2.0, 0.0), **settings):  # noqa: B008  frozen
+def histories(steps, merge, *, replicas=2, outer=SGD(2.0, 0.0)):  # noqa: B008  frozen
     """The parameters of the first replica at the start and after every step."""
     models = [Scalars() for _ in range(replicas)]
     optimizers = [torch.optim.SGD(model.parameters(), lr=1.0) for model in models]
-    averaging = SimulatedWorkers(models, optimizers, schedule=TAU, outer=outer, fragments=fragments, **settings)
+    averaging = SimulatedWorkers(models, optimizers, schedule=TAU, outer=outer, merge=merge)
     found = [[p.item() for p in models[0].parameters()]]
     for _ in range(steps):
         for model, optimizer in zip(models, optimizers, strict=True):
@@ -58,15 +60,15 @@ def histories(steps, *, replicas=2, fragments=2, outer=SGD(2.0, 0.0), **settings
 @pytest.mark.parametrize(("delay", "alpha"), RECORDED)
 def test_every_step_is_that_of_the_recorded_history(delay, alpha):
     recorded = RECORDED[delay, alpha]
-    found = histories(len(recorded[0]) - 1, overlap="overwrite", delay=delay, local_weight=alpha)
-    assert found == recorded
+    merge = Overwrite(delay=delay, fragments=2, local_weight=alpha)
+    assert histories(len(recorded[0]) - 1, merge) == recorded
 
 
 @pytest.mark.parametrize(("delay", "alpha"), RECORDED)
 def test_fragments_named_by_their_modules_have_the_recorded_history(delay, alpha):
-    settings = {"fragments": ["first", "second"], "outer": [SGD(2.0), SGD(2.0)]}
+    merge = Overwrite(delay=delay, fragments=["first", "second"], local_weight=alpha)
     recorded = RECORDED[delay, alpha]
-    assert histories(len(recorded[0]) - 1, overlap="overwrite", delay=delay, local_weight=alpha, **settings) == recorded
+    assert histories(len(recorded[0]) - 1, merge, outer=[SGD(2.0), SGD(2.0)]) == recorded
 
 
 class Streaming:
@@ -130,7 +132,7 @@ def test_fragments_of_modules_with_outer_optimizers_of_their_own_go_as_torchfts(
     theirs, ours = replicas_of_layers(), replicas_of_layers()
     streaming = Streaming(theirs, NAMES, OUTERS, sync_every=9, delay=delay, alpha=alpha)
     averaging = SimulatedWorkers(
-        ours, schedule=9, overlap="overwrite", delay=delay, local_weight=alpha, fragments=NAMES, outer=OUTERS
+        ours, schedule=9, merge=Overwrite(delay=delay, fragments=NAMES, local_weight=alpha), outer=OUTERS
     )
     expected = train_replicas(theirs, streaming.after_step, 30)
     found = train_replicas(ours, averaging.step, 30)
@@ -138,10 +140,7 @@ def test_fragments_of_modules_with_outer_optimizers_of_their_own_go_as_torchfts(
     swapped = SimulatedWorkers(
         replicas := replicas_of_layers(),
         schedule=9,
-        overlap="overwrite",
-        delay=delay,
-        local_weight=alpha,
-        fragments=NAMES,
+        merge=Overwrite(delay=delay, fragments=NAMES, local_weight=alpha),
         outer=OUTERS[::-1],
     )
     assert (train_replicas(replicas, swapped.step, 30) - expected).abs().max() > 1e-3
@@ -151,7 +150,7 @@ def test_fragments_of_modules_with_outer_optimizers_of_their_own_go_as_torchfts(
 def test_fragments_of_modules_resume_bit_for_bit(operator):
     def averaging_of(replicas):
         return SimulatedWorkers(
-            replicas, schedule=9, overlap="corrected", delay=2, fragments=NAMES, outer=OUTERS, operator=operator
+            replicas, schedule=9, merge=Corrected(delay=2, fragments=NAMES), outer=OUTERS, operator=operator
         )
 
     whole = replicas_of_layers()
@@ -181,21 +180,25 @@ def test_fragments_of_modules_resume_bit_for_bit(operator):
 )
 def test_fragments_that_do_not_fit_the_model_are_refused(fragments, outer, sentence):
     with pytest.raises(ValueError, match=sentence):
-        SimulatedWorkers(replicas_of_layers(), schedule=9, overlap="overwrite", fragments=fragments, outer=outer)
+        SimulatedWorkers(replicas_of_layers(), schedule=9, merge=Overwrite(fragments=fragments), outer=outer)
 
 
 @pytest.mark.parametrize("wrong", [{"delay": 2}, {"local_weight": 0.25}])
 def test_another_delay_or_weight_gives_another_history(wrong):
-    settings = {"overlap": "overwrite", "delay": 1, "local_weight": 0.5}
-    assert histories(15, **settings) == RECORDED[1, 0.5]
-    assert histories(15, **settings | wrong) != RECORDED[1, 0.5]
+    merge = Overwrite(delay=1, fragments=2, local_weight=0.5)
+    assert histories(15, merge) == RECORDED[1, 0.5]
+    assert histories(15, replace(merge, **wrong)) != RECORDED[1, 0.5]
+
+
+def test_fragments_that_are_waited_for_have_the_history_of_delay_0():
+    assert histories(15, Blocking(fragments=2)) == RECORDED[0, 0.0]
 
 
 RESUMED = (
-    {"delay": 0, "fragments": 3},
-    {"delay": 2, "local_weight": 0.25},
-    {"delay": 0, "fragments": 2, "local_weight": 0.5},
-    {"delay": 1, "fragments": 2, "local_weight": 0.5, "operator": QSGD(4)},
+    {"merge": Blocking(fragments=3)},
+    {"merge": Overwrite(delay=2, local_weight=0.25)},
+    {"merge": Overwrite(delay=0, fragments=2, local_weight=0.5)},
+    {"merge": Overwrite(delay=1, fragments=2, local_weight=0.5), "operator": QSGD(4)},
 )
 
 
@@ -206,9 +209,7 @@ def trained(steps, settings, stops_after=None):
     optimizers = [torch.optim.SGD(model.parameters(), lr=0.1) for model in models]
 
     def made():
-        return SimulatedWorkers(
-            models, optimizers, schedule=TAU, outer=Nesterov(0.7, 0.5), overlap="overwrite", **settings
-        )
+        return SimulatedWorkers(models, optimizers, schedule=TAU, outer=Nesterov(0.7, 0.5), **settings)
 
     averaging, draws = made(), torch.Generator().manual_seed(1)
     for step in range(steps):
@@ -231,17 +232,3 @@ def test_a_restored_averaging_goes_on_bit_for_bit(settings):
     undisturbed = trained(16, settings)
     for stops_after in (1, 5, 6, 7, 11):
         assert torch.equal(trained(16, settings, stops_after), undisturbed)
-
-
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [
-        ({"overlap": "corrected", "local_weight": 0.5}, 'local_weight needs overlap="overwrite"'),
-        ({"overlap": "overwrite", "local_weight": 1.0}, "0 <= local_weight < 1; got 1.0"),
-        ({"overlap": "overwrite", "local_weight": True}, "local_weight must be a number"),
-        ({"overlap": "overwrite", "delay": -1}, "0 <= delay <= tau; got delay = -1"),
-    ],
-)
-def test_what_cannot_be_merged_is_refused(settings, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        histories(1, **settings)

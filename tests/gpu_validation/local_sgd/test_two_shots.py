@@ -13,8 +13,11 @@ from bounds.runtime import Constant, RuntimeModel, TwoShot
 from bounds.schedules import AdaComm
 from gpu_validation.distributed.launch import run_ranks
 from gpu_validation.distributed.step_check import UnevenSteps
+from gpu_validation.local_sgd import parts
 from gpu_validation.local_sgd.clock import SimulatedClock
 from gpu_validation.local_sgd.mixing import Sampled
+from gpu_validation.local_sgd.outer import BlockMomentum
+from gpu_validation.local_sgd.parts import Pacing
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.local_sgd.simulated import SimulatedWorkers
 from operators import EF21, QSGD, ErrorFeedback, Key, RandomK, ScaledSign, TopK
@@ -28,12 +31,16 @@ ETA, STEPS = 0.25, 6
 D = {"short": 2, "odd": 11}
 ADACOMM = AdaComm(tau_0=3, interval_s=4.0, gamma=0.7)
 SETTINGS = {
-    "qsgd": {"operator": QSGD(levels=4)},
-    "another second operator": {"operator": RandomK(fraction=0.5), "second": QSGD(levels=16)},
-    "feedback at both ends": {"operator": ErrorFeedback(ScaledSign())},
-    "feedback with receivers": {"operator": EF21(TopK(fraction=0.5))},
-    "sampled": {"operator": ErrorFeedback(ScaledSign()), "mixing": Sampled(2, Key(4))},
-    "adaptive, block momentum": {"operator": QSGD(levels=4), "schedule": ADACOMM, "block_momentum": 0.2},
+    "qsgd": {"exchange": parts.TwoShot(QSGD(levels=4))},
+    "another operator for means": {"exchange": parts.TwoShot(RandomK(fraction=0.5), QSGD(levels=16))},
+    "feedback at both ends": {"exchange": parts.TwoShot(ErrorFeedback(ScaledSign()))},
+    "feedback with receivers": {"exchange": parts.TwoShot(EF21(TopK(fraction=0.5)))},
+    "sampled": {"exchange": parts.TwoShot(ErrorFeedback(ScaledSign())), "mixing": Sampled(2, Key(4))},
+    "adaptive, block momentum": {
+        "exchange": parts.TwoShot(QSGD(levels=4)),
+        "schedule": ADACOMM,
+        "outer": BlockMomentum(0.2),
+    },
 }
 
 
@@ -53,18 +60,20 @@ def local_step(model, optimizer, rank, step):
     return float(model.x.detach().square().sum())
 
 
+def paced(m, schedule=2, **settings):
+    return {"schedule": Pacing(schedule, clock=clock(m)), "key": Key(1)} | settings
+
+
 def joined(d, m, **settings):
     model = Point(d)
     optimizer = torch.optim.SGD(model.parameters(), lr=ETA)
-    settings = {"schedule": 2, "key": Key(1), "clock": clock(m), "exchange": "two_shot"} | settings
-    return model, optimizer, PeriodicAveraging(model, optimizer, **settings)
+    return model, optimizer, PeriodicAveraging(model, optimizer, **paced(m, **settings))
 
 
 def in_one_process(name, m):
     models = [Point(D[name.partition(", d ")[2]]) for _ in range(m)]
     optimizers = [torch.optim.SGD(model.parameters(), lr=ETA) for model in models]
-    settings = {"schedule": 2, "key": Key(1), "clock": clock(m)} | SETTINGS[name.partition(", d ")[0]]
-    workers = SimulatedWorkers(models, optimizers, exchange="two_shot", **settings)
+    workers = SimulatedWorkers(models, optimizers, **paced(m, **SETTINGS[name.partition(", d ")[0]]))
     for step in range(STEPS):
         workers.step([local_step(*pair, rank, step) for rank, pair in enumerate(zip(models, optimizers, strict=True))])
     return [model.x.detach().numpy() for model in models], workers.clock.events
@@ -102,7 +111,7 @@ def test_bytes_are_those_of_the_declared_sizes():
     """ScaledSign sends 32 + d bits; 11 coordinates on 4 ranks are shards of 2, 3, 3, 3, so five bytes a message."""
 
     def work(place):
-        model, optimizer, averaging = joined(11, 4, operator=ScaledSign(), schedule=1)
+        model, optimizer, averaging = joined(11, 4, exchange=parts.TwoShot(ScaledSign()), schedule=1)
         account = averaging.step(local_step(model, optimizer, place.rank, 0))
         return averaging.transport.payload_bytes, account.bits, account.mean_bits
 
@@ -119,7 +128,7 @@ def test_a_rank_tells_what_the_owners_decode_its_shards_to():
     def work(place):
         found = {}
         for errors in (True, False):
-            model, optimizer, averaging = joined(11, 4, operator=ScaledSign(), schedule=1, errors=errors)
+            model, optimizer, averaging = joined(11, 4, exchange=parts.TwoShot(ScaledSign(), errors=errors), schedule=1)
             local_step(model, optimizer, place.rank, 0)
             delta = model.x.detach().double().numpy().copy()
             account = averaging.average()
@@ -141,7 +150,7 @@ def test_a_rank_tells_what_the_owners_decode_its_shards_to():
 def test_what_remembers_at_the_receivers_is_followed_from_round_to_round():
     """EF21 sends the difference to what was decoded before, which its sender keeps as well."""
     models = [Point(11) for _ in range(3)]
-    workers = SimulatedWorkers(models, operator=EF21(TopK(fraction=0.3)), exchange="two_shot", clock=clock(3))
+    workers = SimulatedWorkers(models, exchange=parts.TwoShot(EF21(TopK(fraction=0.3))))
     for step in range(4):
         deltas = []
         for rank, model in enumerate(models):
@@ -155,10 +164,10 @@ def test_what_remembers_at_the_receivers_is_followed_from_round_to_round():
 
 def test_a_state_without_the_ends_that_measure_errors_is_refused():
     states = [
-        SimulatedWorkers([Point(11)] * 2, operator=ScaledSign(), exchange="two_shot", errors=errors)
+        SimulatedWorkers([Point(11)] * 2, exchange=parts.TwoShot(ScaledSign(), errors=errors))
         for errors in (False, True)
     ]
-    with pytest.raises(ValueError, match="differs in errors: give the same errors"):
+    with pytest.raises(ValueError, match="differs in exchange: give the same exchange"):
         states[1].load_state_dict(states[0].state_dict())
 
 
@@ -166,7 +175,7 @@ def test_auto_says_which_and_all_ranks_agree():
     def work(place):
         taken = []
         for d in (4, 4000):
-            _, _, averaging = joined(d, 4, operator=ScaledSign(), exchange="auto")
+            _, _, averaging = joined(d, 4, exchange=parts.Cheapest(ScaledSign()))
             taken.append(averaging.exchange)
         return taken
 
@@ -180,8 +189,8 @@ def test_a_resumed_run_continues_exactly():
         optimizers = [torch.optim.SGD(model.parameters(), lr=ETA) for model in models]
 
         def join():
-            settings = {"operator": ErrorFeedback(ScaledSign()), "exchange": "two_shot", "clock": clock(3)}
-            return SimulatedWorkers(models, optimizers, schedule=1, **settings)
+            settings = paced(3, 1, exchange=parts.TwoShot(ErrorFeedback(ScaledSign())))
+            return SimulatedWorkers(models, optimizers, **settings)
 
         workers = join()
         for step in range(STEPS):
@@ -201,7 +210,7 @@ def test_a_resumed_run_continues_exactly():
 
 def test_ranks_that_have_made_different_numbers_of_steps_are_told():
     def work(place):
-        model, optimizer, averaging = joined(11, 3, operator=ScaledSign(), schedule=10)
+        model, optimizer, averaging = joined(11, 3, exchange=parts.TwoShot(ScaledSign()), schedule=10)
         for step in range(2 + (place.rank == 1)):
             averaging.step(local_step(model, optimizer, place.rank, step))
         with pytest.raises(UnevenSteps) as caught:
@@ -213,7 +222,7 @@ def test_ranks_that_have_made_different_numbers_of_steps_are_told():
 
 def test_a_movement_that_is_not_finite_is_one_sentence_on_every_rank():
     def work(place):
-        model, _, averaging = joined(11, 3, operator=ScaledSign())
+        model, _, averaging = joined(11, 3, exchange=parts.TwoShot(ScaledSign()))
         if place.rank == 1:
             model.x.data[7] = float("inf")
         with pytest.raises(ValueError, match="movement") as caught:
@@ -229,7 +238,7 @@ def test_a_movement_that_is_not_finite_is_one_sentence_on_every_rank():
 
 def test_a_shard_that_arrives_damaged_is_told_to_all():
     def work(place):
-        model, optimizer, averaging = joined(11, 3, operator=ScaledSign(), schedule=10)
+        model, optimizer, averaging = joined(11, 3, exchange=parts.TwoShot(ScaledSign()), schedule=10)
         local_step(model, optimizer, place.rank, 0)
         if place.rank == 2:
             merge = averaging._worker.sender.merge
@@ -254,7 +263,7 @@ def test_a_rank_that_dies_in_either_shot_ends_the_others_with_one_sentence(shot)
     """Rank 1 is gone before its shards are sent, or after they are, before it has sent the mean of its own."""
 
     def work(place, emit):
-        model, optimizer, averaging = joined(11, 3, operator=ScaledSign(), schedule=1)
+        model, optimizer, averaging = joined(11, 3, exchange=parts.TwoShot(ScaledSign()), schedule=1)
         averaging.step(local_step(model, optimizer, place.rank, 0))
         if place.rank == 1:
 
@@ -275,11 +284,11 @@ def test_a_rank_that_dies_in_either_shot_ends_the_others_with_one_sentence(shot)
             assert seconds < 20
 
 
-def test_a_second_operator_needs_two_shots():
-    with pytest.raises(ValueError, match="second compresses the means of two shots"):
-        SimulatedWorkers([Point(3)], operator=ScaledSign(), second=ScaledSign())
-    with pytest.raises(ValueError, match="exchange must be"):
-        SimulatedWorkers([Point(3)], operator=ScaledSign(), exchange="ring")
+def test_an_exchange_is_a_part():
+    with pytest.raises(ValueError, match="exchange must be Gather"):
+        SimulatedWorkers([Point(3)], exchange="ring")
+    with pytest.raises(ValueError, match="give operator or exchange, not both"):
+        SimulatedWorkers([Point(3)], operator=ScaledSign(), exchange=parts.Gather())
 
 
 class Miscounted(ScaledSign):
@@ -290,13 +299,13 @@ class Miscounted(ScaledSign):
 
 
 @pytest.mark.every(3)
-@pytest.mark.parametrize("stages", [{"operator"}, {"second"}, {"operator", "second"}], ids=sorted)
+@pytest.mark.parametrize("stages", [{"operator"}, {"means"}, {"operator", "means"}], ids=sorted)
 def test_a_false_declaration_at_either_stage_costs_one_attempt_whose_bytes_are_counted(stages):
     def work(place):
         found = []
         for operators in ({}, dict.fromkeys(stages, Miscounted())):
-            settings = {"operator": ScaledSign(), "second": ScaledSign(), "schedule": 1} | operators
-            model, optimizer, averaging = joined(12, 3, **settings)
+            exchange = parts.TwoShot(**{"operator": ScaledSign(), "means": ScaledSign()} | operators)
+            model, optimizer, averaging = joined(12, 3, exchange=exchange, schedule=1)
             rounds = []
             for step in range(3):
                 before = averaging.transport.payload_bytes
@@ -311,7 +320,7 @@ def test_a_false_declaration_at_either_stage_costs_one_attempt_whose_bytes_are_c
         np.testing.assert_array_equal(model, honest)
         assert with_attempt[1:] == rounds[1:]
         shards = 2 * (32 + 6) if "operator" in stages else 0  # to two owners: a header, and 5 bytes + 1
-        means = 2 * (8 + 4 + 6) if "second" in stages else 0
+        means = 2 * (8 + 4 + 6) if "means" in stages else 0
         assert with_attempt[0] - rounds[0] == shards + means
         wasted += shards + means
     assert sum(sum(with_attempt) for _, (_, with_attempt, _) in results) == results[0][1][2]

@@ -3,6 +3,7 @@
 import pytest
 
 from bounds.runtime import Constant, RuntimeModel
+from gpu_validation.local_sgd.parts import TwoShot
 from gpu_validation.measurement.simulation import simulate
 from gpu_validation.measurement.spec import TrainingRun
 from gpu_validation.workloads import SmallNetwork
@@ -31,7 +32,7 @@ def exact():
     "operator", [TCDQ(omega=0.02), ErrorFeedback(ScaledSign())], ids=["unbiased", "both residuals"]
 )
 def test_training_ends_within_half_a_per_cent_of_exact_gradients(exact, operator):
-    loss, accuracy, sent = trained(operator=operator, exchange="two_shot")
+    loss, accuracy, sent = trained(exchange=TwoShot(operator))
 
     assert sent <= DENSE_BITS / 8
     assert loss == pytest.approx(exact[0], rel=0.005)
@@ -39,5 +40,5 @@ def test_training_ends_within_half_a_per_cent_of_exact_gradients(exact, operator
 
 
 def test_without_the_owners_residual_signs_end_measurably_away():
-    loss, _, _ = trained(150, operator=ErrorFeedback(ScaledSign()), second=ScaledSign(), exchange="two_shot")
+    loss, _, _ = trained(150, exchange=TwoShot(ErrorFeedback(ScaledSign()), ScaledSign()))
     assert loss > 1.2 * trained(150)[0]

@@ -7,12 +7,15 @@ import torch
 from bounds.runtime import Constant, RuntimeModel, TwoShot
 from bounds.schedules import AdaComm
 from gpu_validation.distributed.step_check import UnevenSteps
+from gpu_validation.local_sgd import parts
 from gpu_validation.local_sgd.clock import SimulatedClock
+from gpu_validation.local_sgd.merge_rules import Blocking, Corrected, Delayed, Eager, Overwrite
 from gpu_validation.local_sgd.mixing import Sampled, ring
 from gpu_validation.local_sgd.outer import Nesterov
+from gpu_validation.local_sgd.parts import All, Pacing, Uneven
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.local_sgd.simulated import SimulatedWorkers
-from operators import EF21, QSGD, ErrorFeedback, Identity, Key, ScaledSign, TopK
+from operators import EF21, QSGD, ErrorFeedback, Key, ScaledSign, TopK
 from operators.random import normal
 from operators.summed import SharedScale
 
@@ -24,16 +27,16 @@ STEPS = (5, 0, 11)  # of each rank: within a round, none at all, within another 
 SETTINGS = {
     "whole models": {},
     "gather": {"operator": QSGD(levels=4)},
-    "two shots": {"operator": QSGD(levels=4), "second": QSGD(levels=16), "exchange": "two_shot"},
+    "two shots": {"exchange": parts.TwoShot(QSGD(levels=4), QSGD(levels=16))},
     "sums": {"operator": SharedScale()},
-    "feedback, two shots": {"operator": ErrorFeedback(ScaledSign()), "exchange": "two_shot"},
+    "feedback, two shots": {"exchange": parts.TwoShot(ErrorFeedback(ScaledSign()))},
     "feedback with receivers": {"operator": EF21(TopK(fraction=0.5))},
     "outer": {"outer": Nesterov(0.7, 0.5)},
     "adaptive": {"schedule": AdaComm(tau_0=3, interval_s=4.0, gamma=0.7)},
-    "corrected": {"overlap": "corrected", "delay": 2},
-    "overwrite": {"overlap": "overwrite", "delay": 1, "outer": Nesterov(0.7, 0.5)},
-    "delayed": {"overlap": "delayed", "operator": QSGD(levels=4)},
-    "fragments": {"overlap": "corrected", "delay": 1, "fragments": 2, "operator": ErrorFeedback(ScaledSign())},
+    "corrected": {"merge": Corrected(delay=2)},
+    "overwrite": {"merge": Overwrite(delay=1), "outer": Nesterov(0.7, 0.5)},
+    "delayed": {"merge": Delayed(), "operator": QSGD(levels=4)},
+    "fragments": {"merge": Corrected(delay=1, fragments=2), "operator": ErrorFeedback(ScaledSign())},
 }
 
 
@@ -62,7 +65,8 @@ def local_step(model, optimizer, rank, step):
 
 
 def settings_of(m, given):
-    return {"schedule": TAU, "key": KEY, "clock": clock(m), "uneven": True} | given
+    settings = {"schedule": TAU, "key": KEY, "membership": Uneven()} | given
+    return settings | {"schedule": Pacing(settings["schedule"], clock=clock(m))}
 
 
 def real(place, steps, given, end="leave"):
@@ -154,10 +158,10 @@ def test_leaving_together_is_averaging_at_the_end(name):
     models, workers = simulated((7, 7, 7), given)
     straight = [Point() for _ in range(3)]
     optimizers = [torch.optim.SGD(model.parameters(), lr=ETA) for model in straight]
-    averaging = SimulatedWorkers(straight, optimizers, **settings_of(3, given) | {"uneven": False})
+    averaging = SimulatedWorkers(straight, optimizers, **settings_of(3, given) | {"membership": All()})
     for step in range(7):
         averaging.step([local_step(straight[r], optimizers[r], r, step) for r in range(3)])
-    if "overlap" not in given:  # whose rounds end where they would have
+    if "merge" not in given:  # whose rounds end where they would have
         averaging.average()
         assert workers.periods.total_steps == averaging.periods.total_steps == 7
         for left, stayed in zip(models, straight, strict=True):
@@ -168,7 +172,7 @@ def test_leaving_together_is_averaging_at_the_end(name):
 
 def test_steps_in_flight_are_all_kept_by_the_corrected_merge():
     """Without an outer step every rank's movements are averaged once each, whenever it leaves."""
-    models, _ = simulated((7, 7, 7), {"overlap": "corrected", "delay": 2})
+    models, _ = simulated((7, 7, 7), {"merge": Corrected(delay=2)})
     mean = sum(gradient(rank, step).double() for rank in range(3) for step in range(7)) / 3
     assert torch.allclose(models[0].x.detach().double(), -ETA * mean, rtol=0, atol=1e-5)
 
@@ -176,7 +180,7 @@ def test_steps_in_flight_are_all_kept_by_the_corrected_merge():
 def test_ranks_that_go_on_must_be_equally_far():
     def work(place):
         model = Point()
-        averaging = PeriodicAveraging(model, schedule=8, uneven=True)
+        averaging = PeriodicAveraging(model, schedule=8, membership=Uneven())
         for _ in range(3 + place.rank):
             averaging.step()
         with pytest.raises(UnevenSteps, match=r"equally many local steps; got \[3, 4\]"):
@@ -190,23 +194,22 @@ def test_ranks_that_go_on_must_be_equally_far():
     [
         {"mixing": ring(3)},
         {"mixing": Sampled(2, Key(0))},
-        {"optimizer_state": "average"},
-        {"overlap": "eager"},
-        {"overlap": "corrected", "schedule": AdaComm(tau_0=3, interval_s=4.0)},
-        {"ranks_per_node": 3, "operator": Identity()},
+        {"merge": Blocking(optimizer_state="average")},
+        {"merge": Eager()},
+        {"merge": Corrected(), "schedule": AdaComm(tau_0=3, interval_s=4.0)},
     ],
 )
 def test_what_does_not_go_together_is_refused_in_one_sentence(given):
-    with pytest.raises(ValueError, match="uneven inputs do not work with") as refusal:
+    with pytest.raises(ValueError, match="Uneven does not work with") as refusal:
         simulated((1, 1, 1), given)
     assert "\n" not in str(refusal.value)
 
 
 def test_leaving_needs_the_option_and_is_done_once():
     models = [Point(), Point()]
-    with pytest.raises(ValueError, match="needs uneven=True: give it on all ranks"):
+    with pytest.raises(ValueError, match=r"needs membership=Uneven\(\): give it on all ranks"):
         SimulatedWorkers(models, schedule=2).leave(0)
-    workers = SimulatedWorkers(models, schedule=2, uneven=True)
+    workers = SimulatedWorkers(models, schedule=2, membership=Uneven())
     workers.leave(1)
     for rank in (1, 2):
         with pytest.raises(ValueError, match=rf"once; got rank {rank}: choose from \[0\]"):

@@ -7,6 +7,7 @@ import pytest
 from bounds.runtime import Constant, Exponential, RuntimeModel, ShiftedExponential
 from bounds.schedules import AdaComm, GradientRetention
 from gpu_validation import SGD, Nesterov
+from gpu_validation.local_sgd.merge_rules import Corrected, Delayed, Eager, Overwrite
 from gpu_validation.measurement.batched_simulation import simulate_together
 from gpu_validation.measurement.simulation import simulate
 from gpu_validation.measurement.spec import TrainingRun
@@ -83,10 +84,10 @@ def test_nothing_gives_nothing():
 
 IN_FLIGHT = [
     TrainingRun(NETWORK, 4, Constant(1.0), 0, budget_s=60.0, outer=Nesterov(0.9, 0.5)),
-    TrainingRun(NETWORK, 4, Constant(1.0), 1, budget_s=60.0, overlap="corrected", steps_in_flight=3),
-    TrainingRun(NETWORK, 5, Constant(1.0), 1, steps=23, overlap="overwrite", steps_in_flight=2),
-    TrainingRun(NETWORK, 4, Constant(1.0), 2, budget_s=60.0, overlap="delayed", outer=Nesterov(0.5, 0.3)),
-    TrainingRun(NETWORK, 4, Constant(1.0), 2, budget_s=50.0, overlap="eager", outer=SGD(0.8, 0.2)),
+    TrainingRun(NETWORK, 4, Constant(1.0), 1, budget_s=60.0, merge=Corrected(delay=3)),
+    TrainingRun(NETWORK, 5, Constant(1.0), 1, steps=23, merge=Overwrite(delay=2)),
+    TrainingRun(NETWORK, 4, Constant(1.0), 2, budget_s=60.0, merge=Delayed(), outer=Nesterov(0.5, 0.3)),
+    TrainingRun(NETWORK, 4, Constant(1.0), 2, budget_s=50.0, merge=Eager(), outer=SGD(0.8, 0.2)),
     TrainingRun(NETWORK, "auto", Constant(1.0), 2, budget_s=90.0),
     TrainingRun(NETWORK, GradientRetention(), Constant(1.0), 3, budget_s=80.0),
     TrainingRun(NETWORK, 3, Constant(1.0), 3, budget_s=70.0, operator=QSGD(levels=4)),

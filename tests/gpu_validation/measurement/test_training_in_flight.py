@@ -7,6 +7,7 @@ import pytest
 
 from bounds.runtime import Constant, RuntimeModel
 from gpu_validation import Nesterov
+from gpu_validation.local_sgd.merge_rules import Corrected, Delayed, Eager
 from gpu_validation.measurement.batched_simulation import simulate_together
 from gpu_validation.measurement.spec import TrainingRun
 from gpu_validation.measurement.training import _Finish, run_training
@@ -17,9 +18,9 @@ STEP = Constant(1.0)
 RUNTIME = RuntimeModel(step=STEP, delay_s=6.0, m=2)
 NETWORK = SmallNetwork(batch=4, decay=1e-3)
 RUNS = [
-    TrainingRun(NETWORK, 4, STEP, 0, budget_s=40.0, overlap="eager"),
-    TrainingRun(NETWORK, 4, STEP, 1, budget_s=40.0, overlap="corrected", steps_in_flight=3, outer=Nesterov(0.9, 0.5)),
-    TrainingRun(NETWORK, 4, STEP, 2, budget_s=40.0, overlap="delayed"),
+    TrainingRun(NETWORK, 4, STEP, 0, budget_s=40.0, merge=Eager()),
+    TrainingRun(NETWORK, 4, STEP, 1, budget_s=40.0, merge=Corrected(delay=3), outer=Nesterov(0.9, 0.5)),
+    TrainingRun(NETWORK, 4, STEP, 2, budget_s=40.0, merge=Delayed()),
 ]
 
 

@@ -63,11 +63,12 @@ def test_runs_are_those_of_their_method():
     trial = Trial(0.1, 24)
     runs = {method: run_of(SOFTMAX, method, trial, 10, 0) for method in METHODS}
 
-    assert {method: run.overlap for method, run in runs.items()} == {m: rule.overlap for m, rule in METHODS.items()}
+    for method, run in runs.items():
+        assert type(run.merge).__name__.lower() == METHODS[method].overlap.replace("none", "blocking")
     assert [method for method, run in runs.items() if run.outer] == [m for m in METHODS if m.endswith("+ outer")]
     assert runs[AUTO].schedule == "auto"
-    assert runs["corrected"].steps_in_flight == min(10, trial.tau)
-    assert runs["overwrite"].steps_in_flight == min(10, trial.tau - 1)
+    assert runs["corrected"].merge.delay == min(10, trial.tau)
+    assert runs["overwrite"].merge.delay == min(10, trial.tau - 1)
 
 
 def test_a_round_costs_what_the_runtime_model_says():

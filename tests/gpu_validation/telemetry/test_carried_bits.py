@@ -3,6 +3,8 @@
 import pytest
 import torch
 
+from gpu_validation.local_sgd.merge_rules import Corrected
+from gpu_validation.local_sgd.parts import Gather, Nodes, TwoShot
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.telemetry import read_folder, report_of
 from gpu_validation.verdicts.verdict import Verdict
@@ -13,10 +15,10 @@ from ..ranks import in_ranks
 pytestmark = pytest.mark.timeout(120)
 D, TAU, ROUNDS, STATED = 60, 2, 6, 16  # bits per coordinate; the output travels besides in 32
 SETTINGS = {
-    "gather": (2, {}),
-    "two shots": (3, {"exchange": "two_shot"}),
-    "fragments": (2, {"overlap": "corrected", "delay": 1, "fragments": 2}),
-    "nodes": (4, {"ranks_per_node": 2}),
+    "gather": (2, Gather, {}),
+    "two shots": (3, TwoShot, {}),
+    "fragments": (2, Gather, {"merge": Corrected(delay=1, fragments=2)}),
+    "nodes": (4, Gather, {"membership": Nodes(2)}),
 }
 
 
@@ -24,9 +26,9 @@ def half(x):
     return x.half().float()
 
 
-def work(place, folder, operator, given):
+def work(place, folder, exchange, given):
     model = torch.nn.Linear(D, 1, bias=False)
-    averaging = PeriodicAveraging(model, schedule=TAU, operator=operator, key=Key(1), telemetry=folder, **given)
+    averaging = PeriodicAveraging(model, schedule=TAU, exchange=exchange, key=Key(1), telemetry=folder, **given)
     accounts = []
     for step in range(TAU * ROUNDS):
         with torch.no_grad():
@@ -36,9 +38,9 @@ def work(place, folder, operator, given):
 
 
 def check_bits(name, operator, folder):
-    processes, given = SETTINGS[name]
-    counted = in_ranks(lambda place: work(place, folder, operator, given), processes)
-    sent = STATED * D // given.get("ranks_per_node", 1)  # a rank's shard of the node's movement
+    processes, exchange, given = SETTINGS[name]
+    counted = in_ranks(lambda place: work(place, folder, exchange(operator), given), processes)
+    sent = STATED * D // (2 if name == "nodes" else 1)  # a rank's shard of the node's movement
     assert [bits for rounds in counted for bits in rounds] == [sent] * (ROUNDS * processes)
     report = report_of(read_folder(folder))
     assert report.compressor.bits.value == sent

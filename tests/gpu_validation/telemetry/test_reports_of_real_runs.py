@@ -8,6 +8,8 @@ import torch
 
 from bounds.schedules import AdaComm
 from gpu_validation.local_sgd.mixing import Sampled, ring
+from gpu_validation.local_sgd.outer import BlockMomentum
+from gpu_validation.local_sgd.parts import Pacing
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.telemetry import Known, read_folder, report_of
 from gpu_validation.verdicts.verdict import Evidence, Verdict
@@ -102,9 +104,9 @@ MODES = {
     "memory": {"schedule": 2, "operator": ErrorFeedback(TopK(fraction=0.2))},
     "sampled": {"schedule": 2, "mixing": Sampled(clients=2, key=Key(3)), "operator": ScaledSign()},
     "sampled models": {"schedule": 2, "mixing": Sampled(clients=2, key=Key(3))},
-    "momentum": {"schedule": 2, "operator": ScaledSign(), "block_momentum": 0.5},
+    "momentum": {"schedule": 2, "operator": ScaledSign(), "outer": BlockMomentum(0.5)},
     "gossip": {"schedule": 2, "mixing": ring(3)},
-    "piggyback": {"schedule": AdaComm(tau_0=4, interval_s=0.01), "piggyback": True},
+    "piggyback": {"schedule": Pacing(AdaComm(tau_0=4, interval_s=0.01), piggyback=True)},
     "shards": {"schedule": 4, "d": 100_000},
     "shards of half precision": {"schedule": 4, "d": 200_000, "dtype": torch.bfloat16},
 }

@@ -10,6 +10,8 @@ import torch
 from gpu_validation.cli import main
 from gpu_validation.local_sgd.delta_codec import Receiver
 from gpu_validation.local_sgd.mixing import Sampled
+from gpu_validation.local_sgd.outer import BlockMomentum
+from gpu_validation.local_sgd.parts import TwoShot, Uneven
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.local_sgd.worker import Worker
 from operators import ErrorFeedback, Key, RandomK, ScaledSign, TopK
@@ -242,11 +244,11 @@ def test_attach_notices_averages_that_are_wrong_a_little_or_seldom(tmp_path, cap
 HONEST = {
     "operator": {"schedule": 2, "operator": RandomK(fraction=0.5)},
     "whole": {"schedule": 2},
-    "two shots": {"schedule": 2, "operator": ScaledSign(), "exchange": "two_shot"},
-    "outer": {"schedule": 2, "operator": ScaledSign(), "block_momentum": 0.5},
-    "outer of whole models": {"schedule": 2, "block_momentum": 0.5},
+    "two shots": {"schedule": 2, "exchange": TwoShot(ScaledSign())},
+    "outer": {"schedule": 2, "operator": ScaledSign(), "outer": BlockMomentum(0.5)},
+    "outer of whole models": {"schedule": 2, "outer": BlockMomentum(0.5)},
     "feedback": {"schedule": 2, "operator": ErrorFeedback(TopK(fraction=0.2))},
-    "uneven": {"schedule": 2, "uneven": True},
+    "uneven": {"schedule": 2, "membership": Uneven()},
     "decaying rate": {"schedule": 2, "operator": RandomK(fraction=0.5), "decay": 0.9},
     "sampled": {"schedule": 2, "mixing": Sampled(clients=1, key=Key(3)), "operator": ScaledSign()},
 }

@@ -9,7 +9,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 import ratedist as rd
-from gpu_validation import PeriodicAveraging
+from gpu_validation import Corrected, Nodes, PeriodicAveraging, TwoShot
 from operators import ErrorFeedback, parse
 from operators.ddp import register
 from ratedist.plans.run import Rhythm
@@ -44,15 +44,15 @@ def choices(pilot="resnet20", **cluster):
             Rhythm(4),
             {"fed_back": True, "workers_per_node": 8},
             'PeriodicAveraging(model, optimizer, schedule=4, operator=ErrorFeedback(parse("scaled_sign")), '
-            "ranks_per_node=8)",
+            "membership=Nodes(8))",
         ),
         (
             "qsgd:16",
             "node_two_shot",
             Rhythm(8, 2, 2),
             {"workers_per_node": 2},
-            'PeriodicAveraging(model, optimizer, schedule=8, operator=parse("qsgd:16"), exchange="two_shot", '
-            'ranks_per_node=2, overlap="corrected", delay=2, fragments=2)',
+            'PeriodicAveraging(model, optimizer, schedule=8, exchange=TwoShot(parse("qsgd:16")), '
+            "membership=Nodes(2), merge=Corrected(delay=2, fragments=2))",
         ),
     ],
 )
@@ -75,7 +75,7 @@ def test_nodes_have_as_many_ranks_as_the_cluster_says():
     plan, found = choices(**NODES)
     lines = [plan.script_line(choice) for choice in found if choice.exchange.startswith("node_")]
     assert lines
-    assert all("ranks_per_node=4" in line for line in lines)
+    assert all("ranks_per_node=4" in line or "membership=Nodes(4)" in line for line in lines)
 
 
 @pytest.mark.parametrize("cluster", [{"bandwidth_bit_per_s": 1e9}, NODES], ids=["flat", "nodes"])
@@ -87,7 +87,7 @@ def test_every_line_of_a_plan_runs(cluster, tmp_path):
         for line in sorted({plan.script_line(choice) for choice in found}):
             model = torch.nn.Linear(8, 4)
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-            alone = "ranks_per_node" not in line
+            alone = "ranks_per_node" not in line and "Nodes(" not in line
             names = {
                 "model": model,
                 "optimizer": optimizer,
@@ -95,6 +95,7 @@ def test_every_line_of_a_plan_runs(cluster, tmp_path):
                 "ErrorFeedback": ErrorFeedback,
                 "DistributedDataParallel": DistributedDataParallel,
                 "ddp_model": DistributedDataParallel(model) if line.startswith("register") else None,
+                **{part.__name__: part for part in (TwoShot, Nodes, Corrected)},
                 "register": register if alone else bound(register),
                 "PeriodicAveraging": PeriodicAveraging if alone else bound(PeriodicAveraging),
             }

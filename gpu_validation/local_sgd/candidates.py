@@ -1,4 +1,4 @@
-"""Candidate operators of operator="auto", and measurements of each before the first step.
+"""Candidate operators of an averaging, and measurements of each before the first step.
 
 Only unbiased operators without memory are allowed.  The effect of bias or of a residual on progress cannot be measured
 during training.  A memory would also have to move from one operator to the next.
@@ -9,14 +9,18 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from typing import ClassVar, Literal
 
 import torch
 
 from bounds.claims import Unbiased
 from bounds.runtime import Coding
-from operators import QSGD, TCDQ, Key, Operator
+from operators import QSGD, TCDQ, Feedback, Key, Operator
+from operators.exchange import Exchange
 from operators.random import normal
+from operators.summed import Summed
+
+from .parts import Cheapest, Gather, Sum, TwoShot
 
 SAMPLE = 1 << 20  # coordinates of the vector by which coding is timed
 REPEATS = 3
@@ -30,8 +34,10 @@ LADDER: tuple[Operator | None, ...] = (
 
 
 @dataclass(frozen=True)
-class Ladder:
-    """Candidates of ``operator="auto"``.
+class Candidates:
+    """Exchange whose operator, way and tau are chosen for every round from measurements.
+
+    Each message is gathered or sent in two shots, whichever takes fewer bytes.
 
     Parameters
     ----------
@@ -44,17 +50,20 @@ class Ladder:
     Raises
     ------
     ValueError
-        For an empty ladder, and unless there is one coding per operator.
+        Without operators, and unless there is one coding per operator.
     """
 
     operators: tuple[Operator | None, ...] = LADDER
     codings: tuple[Coding, ...] | None = None
 
+    operator: ClassVar[None] = None
+    means: ClassVar[None] = None
+
     def __post_init__(self) -> None:
         strange = [operator for operator in self.operators if not (operator is None or isinstance(operator, Operator))]
         if not self.operators or strange:
             raise ValueError(
-                "a ladder needs one or more operators without memory, or None for whole models; got "
+                "candidates must be one or more operators without memory, or None for whole models; got "
                 f"{strange or self.operators}"
             )
         if self.codings is not None and len(self.codings) != len(self.operators):
@@ -62,32 +71,47 @@ class Ladder:
                 f"give one coding for each operator; got {len(self.codings)} for {len(self.operators)} operators"
             )
 
-    def uncharged(self) -> Ladder:
-        """Return the ladder for a simulated clock: missing codings become zero seconds."""
+    def uncharged(self) -> Candidates:
+        """Return the candidates for a simulated clock: missing codings become zero seconds."""
         return self if self.codings is not None else replace(self, codings=(Coding(0.0, 0.0),) * len(self.operators))
 
 
-T = TypeVar("T")
+ExchangePart = Gather | TwoShot | Cheapest | Sum | Candidates
 
 
-def apart(operator: T | Ladder | Literal["auto"]) -> tuple[T | None, Ladder | None]:
-    """Split the argument ``operator`` of an averaging into (fixed operator, ladder), one of them None.
+def exchange_named(name: Exchange, operator: Operator | Feedback | None, *, errors: bool = True) -> ExchangePart:
+    """Return the exchange that a record names; without an operator whole models."""
+    if name == "gather" or operator is None:
+        return Gather(operator, errors=errors)
+    return (TwoShot if name == "two_shot" else Cheapest)(operator, errors=errors)
 
-    Parameters
-    ----------
-    operator : Operator or Feedback or Summed or Ladder or {"auto"} or None
-        Argument of ``PeriodicAveraging``.
+
+def exchange_of(
+    operator: Operator | Feedback | Summed | Literal["auto"] | None, exchange: ExchangePart | None = None
+) -> ExchangePart:
+    """Return the exchange that the keywords ``operator`` and ``exchange`` of an averaging stand for.
 
     Raises
     ------
     ValueError
-        For any other string.
+        For both, and for a value that is neither.
     """
-    if isinstance(operator, str):
-        if operator != "auto":
-            raise ValueError(f'operator must be an operator, a ladder, "auto" or None; got {operator!r}')
-        return None, Ladder()
-    return (None, operator) if isinstance(operator, Ladder) else (operator, None)
+    if exchange is None:
+        if operator == "auto":
+            return Candidates()
+        if operator is None or isinstance(operator, Operator | Feedback):
+            return Gather(operator)
+        if isinstance(operator, Summed):
+            return Sum(operator)
+        raise ValueError(f'operator must be an operator, "auto" or None; got {operator!r}')
+    if operator is not None:
+        raise ValueError(f"give operator or exchange, not both: the exchange has its operator; got {operator}")
+    if not isinstance(exchange, ExchangePart):
+        raise ValueError(
+            "exchange must be Gather(operator), TwoShot(operator, means), Cheapest(operator, means), Sum(method) or "
+            f"Candidates(operators); got {exchange!r}"
+        )
+    return exchange
 
 
 @dataclass(frozen=True)
@@ -133,8 +157,7 @@ def trial_of(operator: Operator, *, d: int, device: torch.device, key: Key) -> T
     n = min(d, SAMPLE)
     if not isinstance(operator.claim(n), Unbiased):
         raise ValueError(
-            f"a ladder needs unbiased operators only; {operator} claims {operator.claim(n)}: "
-            "leave it out, or pass it as operator"
+            f"candidates must be unbiased; {operator} claims {operator.claim(n)}: leave it out, or pass it as operator"
         )
     x = torch.from_numpy(normal(key.fold_in(0), n)).float().to(device)
     seconds: list[tuple[float, float]] = []
