@@ -291,6 +291,8 @@ def _show(program: str, console: Console, preset: Study, outcome: StudyOutcome) 
     console.print(preset.summary(outcome.records, outcome.comparisons))
     console.print(headline(outcome.comparisons)[0], style="bold", highlight=False, soft_wrap=True)
     console.print(MEANING, style="dim", highlight=False)
+    if losses := preset.losses(outcome.records):
+        console.print(losses, highlight=False)
     if outcome.note:
         console.print(outcome.note, highlight=False, soft_wrap=True)
     console.print(f"report: {outcome.folder / REPORT}", highlight=False, soft_wrap=True)

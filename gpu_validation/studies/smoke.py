@@ -8,7 +8,7 @@ from .grid.study import Preset
 
 PRESET = Preset(
     name="smoke",
-    description="three operators on the quadratic, two processes: checks the installation",
+    description="a quadratic, two processes: checks the installation",
     operators=(Identity(), QSGD(levels=16), ScaledSign()),
     cells=(Cells(Quadratic(), taus=(1, 4), steps=40, seeds=(0, 1, 2), step_s=1e-3),),
     processes=2,

@@ -342,6 +342,16 @@ class Study(ABC):
         """
         return comparison_table(comparisons)
 
+    def losses(self, records: Sequence[Record]) -> str:
+        """Return what was trained and how far its loss fell, for the console; empty by default.
+
+        Parameters
+        ----------
+        records : sequence of Record
+            Records so far.
+        """
+        return ""
+
 
 @cache
 def _kinds(study: type[Study]) -> dict[str, Kind]:

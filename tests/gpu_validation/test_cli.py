@@ -97,6 +97,7 @@ def test_smoke_run_prints_a_table_and_the_four_counts(smoke_run):
     for words in (
         "qsgd",
         "comparisons are evidence; ",
+        "loss on quadratic, after the first and the last averaging: identity ",
         "inconclusive",
         "not covered",
         "report.html",

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 Measurement = Callable[[RankContext], Probe | Training | None]
+MOST_LOSSES = 6  # trainings whose losses fit on the console
 
 
 @dataclass(frozen=True)
@@ -167,6 +168,16 @@ class Preset(Design, Study):
     def summary(self, records: Sequence[Record], comparisons: Sequence[Comparison]) -> Table:
         """Return one line per operator with the outcomes of its comparisons."""
         return outcome_table(comparisons)
+
+    def losses(self, records: Sequence[Record]) -> str:
+        """Return the losses of the first seed in a small experiment; empty in one with more than six trainings."""
+        whole, _ = without_damaged(typed, records)
+        trained = [record for record in whole or [] if isinstance(record, Training)]
+        if not 0 < len(trained) <= MOST_LOSSES:
+            return ""
+        falls = [f"{t.operator} {t.curve.loss[0]:.3g} to {t.curve.loss[-1]:.3g} (tau = {t.tau})" for t in trained]
+        on = ", ".join(dict.fromkeys(training.workload for training in trained))
+        return f"loss on {on}, after the first and the last averaging: {', '.join(falls)}"
 
 
 def typed(records: Sequence[Record]) -> list[Probe | Training]:

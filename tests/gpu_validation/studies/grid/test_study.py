@@ -72,6 +72,11 @@ def test_a_false_claim_is_convicted_with_operator_claim_and_measurement(tmp_path
     assert len(compared) == len(outcome.comparisons)
     accused = [c for c in compared if c["verdict"] == "VIOLATED"]
     assert {c["operator"] for c in accused} == {specification(Boaster(omega=1.0))}
+    (training,) = (record for record in typed(outcome.records) if record.kind == "training")
+    fall = f"{training.operator} {training.curve.loss[0]:.3g} to {training.curve.loss[-1]:.3g} (tau = 4)"
+    assert preset.losses(outcome.records) == f"loss on quadratic, after the first and the last averaging: {fall}"
+    assert preset.losses([{"kind": "training"}]) == ""  # damaged
+    assert preset.losses(outcome.records * 7) == ""  # too many for the console, as in quick
 
 
 @pytest.mark.thorough
