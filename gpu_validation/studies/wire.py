@@ -1,32 +1,205 @@
-"""Bytes of messages on the wire: payload against the frames of an emulated network."""
+"""Bytes of messages on the wire: payload as predicted, and the frames that an interface counts for them.
+
+The interface sends more than the payload: headers of frames, acknowledgements, and what the transport says to itself.
+How much more it may be follows from the formats beforehand (``envelope``), on both sides and for every topology; by
+that the operators' messages are judged.  The line interface = a + b payload, fitted to bare messages of chosen lengths
+within a frame and above, is drawn for the eye and judges nothing: a transport that sent every body four times over
+would only get a steeper one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import cycle
 from typing import Any
 
 import numpy as np
 import torch
 
-from operators import Key, Operator, all_operators
+from bounds.estimate import delay_by_fenced_regression
+from operators import Key, Message, Operator, all_operators, specification
+from operators.random import normal
 
+from ..distributed.collectives import barrier, gather_arrays
+from ..distributed.interface_counters import interface_bytes, sent_between
 from ..distributed.launch import RankContext, run_ranks
-from ..distributed.topologies import TOPOLOGIES
-from ..measurement.wire import WirePlan, measure_wire
+from ..distributed.message_counts import barrier_messages
+from ..measurement.streams import MESSAGES, VECTORS
 from ..network import Network, Shape
+from ..network.streams import StreamCount
 from ..records.storage import Record
 from ..reporting.plotting import MARKS, PALETTE, chart
-from ..verdicts.envelope import ETHERNET_BYTES, HEADERS_BYTES
-from ..verdicts.verdict import Comparison
-from ..verdicts.wire import fitted_line, wire_rows
+from ..verdicts.envelope import ETHERNET_BYTES, HEADERS_BYTES, in_streams, on_interface, payload_on_interface
+from ..verdicts.intervals import Interval
+from ..verdicts.judge import rows_of
+from ..verdicts.verdict import Comparison, exact_verdict
 from .study import Figure, Study
+from .topologies import TOPOLOGIES, Topology
 
+SHORT_FACTOR = 5  # one acknowledgement more or less is much beside a short message: average over more exchanges
+FRAME_BYTES = 1448  # stream bytes of one frame at an MTU of 1500
 HANG_TIMEOUT_S = 120.0
 SHAPE = Shape(rate_bit_per_s=1e8, delay_s=1e-3)
 
 
+# -- measurements ----------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class WirePlan:
+    """What is sent: the messages of operators for d coordinates, and bare messages of chosen lengths.
+
+    Parameters
+    ----------
+    repeats : int
+        How often each is exchanged, SHORT_FACTOR times as often within one frame; the counters are read around all of
+        them.
+    frame_bytes : int, bytes, optional
+        Of payload in one frame, 1448 at an MTU of 1500.
+    topologies : tuple of Topology, optional
+        By which it is sent.
+    seed : int, optional
+        Of the operators' vectors and messages.
+
+    Raises
+    ------
+    ValueError
+        Unless three different lengths are within a frame and three above it: a line needs as many.
+    """
+
+    operators: tuple[Operator, ...]
+    d: int
+    lengths_bytes: tuple[int, ...]
+    repeats: int
+    frame_bytes: int = FRAME_BYTES
+    topologies: tuple[Topology, ...] = TOPOLOGIES
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        short = sum(length <= self.frame_bytes for length in set(self.lengths_bytes))
+        if min(short, len(set(self.lengths_bytes)) - short) < 3:
+            raise ValueError(
+                f"lengths_bytes needs three different lengths up to {self.frame_bytes} and three above; "
+                f"got {self.lengths_bytes}"
+            )
+
+
+def measure_wire(place: RankContext, plan: WirePlan) -> list[Record]:
+    """Exchange everything by every one of the topologies; all ranks return the same records."""
+    records = []
+    for topology in plan.topologies:
+        for length in plan.lengths_bytes:
+            message = Message(torch.zeros(length, dtype=torch.uint8), 8 * length)
+            records.append({"kind": "line", **_exchanged(place, topology, message, plan)})
+        for operator in plan.operators:
+            key = Key(plan.seed, rank=place.rank)
+            message = operator.encode(torch.from_numpy(normal(key.fold_in(VECTORS), plan.d)), key=key.fold_in(MESSAGES))
+            measured = _exchanged(place, topology, message, plan)
+            records.append({"kind": "operator", "operator": specification(operator), **measured})
+    return records
+
+
+def _exchanged(place: RankContext, topology: Topology, message: Message, plan: WirePlan) -> Record:
+    """Return bytes of all ranks together for one exchange, on average over the repeats."""
+    topology.all_gather(message)  # connects whom it has to
+    bits = [int(part) for part in gather_arrays(torch.tensor([message.bits]))]
+    longest = (max(bits) + 7) // 8
+    repeats = plan.repeats * (SHORT_FACTOR if longest <= plan.frame_bytes else 1)
+    barrier()
+    before, streams = place.port.count(), place.streams.count()
+    sent = sum(topology.all_gather(message)[1] for _ in range(repeats))
+    barrier()
+    after, carried = place.port.count(), sent_between(streams, place.streams.count())
+    every_sent = [int(part) for part in gather_arrays(torch.tensor([sent]))]
+    counted = interface_bytes(
+        place, None if before is None else before.sent_bytes, None if after is None else after.sent_bytes
+    )
+    return {
+        "topology": topology.name,
+        "m": place.size,
+        "longest_bytes": longest,
+        "one_frame": longest <= plan.frame_bytes,
+        "payload_bytes": sum(every_sent) / repeats,
+        "predicted_payload_bytes": topology.total_payload_bytes(bits),
+        "interface_bytes": None if counted is None else counted / repeats,
+        **_of_streams(carried, repeats),
+        "repeats": repeats,
+        "frame_bytes": plan.frame_bytes,
+        "method": place.port.method,
+        "scheduling": place.scheduling,
+        "own_network": not place.port.shared,
+    }
+
+
+def _of_streams(own: StreamCount | None, repeats: int) -> Record:
+    """Return what the connections of all ranks carried for one exchange, on average; None where one rank
+    cannot tell.
+    """
+    numbers = (-1, -1, -1) if own is None else (own.sent_bytes, own.resent_bytes, own.resent_segments)
+    table = torch.stack(gather_arrays(torch.tensor(numbers)))
+    counted = bool((table >= 0).all())
+    sent, again, segments = (int(total) / repeats if counted else None for total in table.sum(dim=0))
+    return {"stream_bytes": sent, "resent_bytes": again or 0, "resent_segments": segments or 0}
+
+
+# -- rows ------------------------------------------------------------------------------------------------
+def wire_rows(records: Sequence[Record]) -> Iterable[Comparison]:
+    """Return rows for payload against its exact prediction, and against the bytes of streams and interfaces."""
+    for record in records:
+        if record.get("kind", "operator") == "operator":
+            operator, topology, m = (record.get(name, "unknown") for name in ("operator", "topology", "m"))
+            where: dict[str, Any] = {"operator": str(operator), "workload": f"{topology}, m = {m}"}
+            yield from rows_of(partial(_rows, record, where), "payload bytes of an exchange", **where)
+
+
+def _rows(record: Record, where: dict[str, Any]) -> Iterable[Comparison]:
+    payload, predicted = int(record["payload_bytes"]), int(record["predicted_payload_bytes"])
+    yield Comparison(
+        quantity="payload bytes of an exchange",
+        measured=payload,
+        interval=(payload, payload),
+        bound=predicted,
+        side="tight",
+        verdict=exact_verdict(payload == predicted),
+        theorem="lengths of the messages alone",
+        unit="byte",
+        **where,
+    )
+    sent, messages = record.get("stream_bytes"), _messages(record)
+    about = {**where, "quantity": "payload within the bytes of TCP streams", "repeats": record.get("repeats", 1)}
+    yield in_streams(payload, sent, messages, **about)
+    quantity = "payload within the bytes of the interfaces"
+    yield on_interface(payload, _on_interface(record), record["method"], quantity=quantity, **where)
+
+
+def _messages(record: Record) -> float:
+    """Return the messages of one exchange, plus its share of the two barriers around all of them."""
+    (topology,) = (topology for topology in TOPOLOGIES if topology.name == record["topology"])
+    m, repeats = record["m"], record.get("repeats", 1)
+    return topology.messages(m) + 2 * barrier_messages(m) / repeats
+
+
+def _on_interface(record: Record) -> Interval | None:
+    if not record["own_network"] or record["interface_bytes"] is None:
+        return None
+    resent = StreamCount(0, record.get("resent_bytes", 0), record.get("resent_segments", 0))
+    frame_bytes = record.get("frame_bytes", FRAME_BYTES)
+    return payload_on_interface(record["interface_bytes"], _messages(record), frame_bytes, resent)
+
+
+def fitted_line(records: Sequence[Record]) -> tuple[float, float] | None:
+    """Return (a, b) of interface = a + b payload in bytes, by least squares of relative errors.
+
+    None without counters.
+    """
+    if any(record["interface_bytes"] is None or not record["own_network"] for record in records):
+        return None
+    x, y = ([float(record[name]) for record in records] for name in ("payload_bytes", "interface_bytes"))
+    fit = delay_by_fenced_regression(x, y)  # the same line, with bytes in the place of seconds
+    return fit.latency_s.value, fit.seconds_per_byte.value
+
+
+# -- study -----------------------------------------------------------------------------------------------
 def every_operator() -> tuple[Operator, ...]:
     """Return the first example of each operator in the catalogue."""
     return tuple(cls.examples()[0] for cls in all_operators().values())

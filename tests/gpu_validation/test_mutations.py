@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from gpu_validation.mutations import MUTATIONS, Bench, find
-from gpu_validation.mutations.bench import LOSSLESS
-from gpu_validation.mutations.mutation import least_noticed
-from gpu_validation.mutations.scaled import patched
-from gpu_validation.mutations.studies import smoke_rows
 from gpu_validation.verdicts.verdict import Verdict
+from tests.gpu_validation.mutations import MUTATIONS, Bench, find
+from tests.gpu_validation.mutations.bench import LOSSLESS
+from tests.gpu_validation.mutations.mutation import least_noticed
+from tests.gpu_validation.mutations.scaled import patched
+from tests.gpu_validation.mutations.studies import smoke_rows
 
 RECORDED = Path(__file__).parents[2] / "docs" / "data" / "mutations.jsonl"
 BY_NAME = {mutation.name: mutation for mutation in MUTATIONS}

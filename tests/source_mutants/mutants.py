@@ -90,7 +90,7 @@ MUTANTS = tuple(
         ("gpu_validation/studies/grid/rows.py", "max(abs(sample.low - law.mean),", "min(abs(sample.low - law.mean),"),
         ("gpu_validation/local_sgd/buffers.py", "quotient % 2 == 1", "quotient % 2 == 0"),
         ("gpu_validation/local_sgd/merge_rules.py", "theta + (model - before)", "theta - (model - before)"),
-        ("gpu_validation/distributed/topologies/parameter_server.py", "sum((b + 7) // 8", "sum(b // 8"),
+        ("gpu_validation/studies/topologies.py", "sum((b + 7) // 8", "sum(b // 8"),
         ("gpu_validation/workloads/data/synthetic_images.py", "start=numbers * start", "start=start"),
         (
             "gpu_validation/distributed/vectors.py",

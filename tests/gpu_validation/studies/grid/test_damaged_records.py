@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from gpu_validation.mutations.bench import Bench
 from gpu_validation.records.compression import Compression, Declared
 from gpu_validation.records.sample import Sample
 from gpu_validation.records.storage import plain
@@ -16,6 +15,7 @@ from gpu_validation.telemetry.account import Account
 from gpu_validation.telemetry.claims import judged
 from gpu_validation.verdicts.verdict import Verdict
 from operators import Identity
+from tests.gpu_validation.mutations.bench import Bench
 
 from ...telemetry.test_journal import HEADER, ROUNDS, STATE
 

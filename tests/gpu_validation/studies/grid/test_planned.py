@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from gpu_validation.mutations.bench import Bench
 from gpu_validation.records.sample import Sample
 from gpu_validation.records.storage import read_lines
 from gpu_validation.studies.grid.study import not_as_planned
 from gpu_validation.studies.smoke import PRESET as SMOKE
+from tests.gpu_validation.mutations.bench import Bench
 
 BENCH = Bench(steps=8, seeds=3)
 

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 
 from bounds.claims import StrictlyContractive, Unbiased
+from gpu_validation.verdicts.verdict import Comparison, Verdict
 from operators import Key, Message, Operator, RandomisedSparseDithering, ScaledSign, Size, TopK
 from operators.laws import Budget, check
 
-from ..verdicts.verdict import Comparison, Verdict
 from .mutation import Mutation
 
 KIT_LAWS = ("unbiasedness", "key-separation")

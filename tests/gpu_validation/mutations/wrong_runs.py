@@ -10,12 +10,12 @@ from unittest import mock
 
 import torch
 
+from gpu_validation.local_sgd.delta_codec import Receiver
+from gpu_validation.measurement import ensemble
+from gpu_validation.verdicts.verdict import Comparison
+from gpu_validation.workloads import Draw, Quadratic
 from operators import Key, Message
 
-from ..local_sgd.delta_codec import Receiver
-from ..measurement import ensemble
-from ..verdicts.verdict import Comparison
-from ..workloads import Draw, Quadratic
 from .bench import LOSSLESS, Bench
 from .mutation import Mutation
 

@@ -6,7 +6,7 @@
     honest = bench.judge(bench.records)
     findings = [find(mutation, bench, honest) for mutation in MUTATIONS]
 
-``python -m gpu_validation.mutations`` prints the table and, with ``--out``, records it.
+``python -m tests.gpu_validation.mutations`` prints the table and, with ``--out``, records it.
 """
 
 from .bench import Bench as Bench

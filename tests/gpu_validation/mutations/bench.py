@@ -10,29 +10,28 @@ from functools import cached_property
 import numpy as np
 import torch
 
+from gpu_validation.distributed.message_counts import averaging_messages
+from gpu_validation.distributed.tensors import floating_tensors, load
+from gpu_validation.measurement.batched_gradients import Rows
+from gpu_validation.measurement.ensemble import run_seeds
+from gpu_validation.records.compression import Compression, Declared
+from gpu_validation.records.sample import Sample
+from gpu_validation.records.storage import Record as Line
+from gpu_validation.records.storage import plain
+from gpu_validation.studies.grid.planned import Planned, of_messages
+from gpu_validation.studies.grid.records import Cells, Curve, Probe, Timing, Traffic, Training
+from gpu_validation.studies.grid.rows import compare
+from gpu_validation.studies.grid.study import not_as_planned, typed
+from gpu_validation.studies.quick import FEW_KEPT, MOST_KEPT, PRESET
+from gpu_validation.studies.required import Required, not_measured, required_of
+from gpu_validation.verdicts.envelope import PIECES, PREAMBLE_BYTES
+from gpu_validation.verdicts.verdict import Comparison
+from gpu_validation.workloads import LogisticRegression, Workload
+from gpu_validation.workloads.data import Bundled
 from operators import QSGD, Identity, Key, Operator, RandomisedSparseDithering, ScaledSign, TopK, specification
 from operators.ddp.collectives import predicted_payload_bytes
 from operators.inputs import canonical
 from operators.random import normal
-
-from ..distributed.message_counts import averaging_messages
-from ..distributed.tensors import floating_tensors, load
-from ..measurement.batched_gradients import Rows
-from ..measurement.ensemble import run_seeds
-from ..records.compression import Compression, Declared
-from ..records.sample import Sample
-from ..records.storage import Record as Line
-from ..records.storage import plain
-from ..studies.grid.planned import Planned, of_messages
-from ..studies.grid.records import Cells, Curve, Probe, Timing, Traffic, Training
-from ..studies.grid.rows import compare
-from ..studies.grid.study import not_as_planned, typed
-from ..studies.quick import FEW_KEPT, MOST_KEPT, PRESET
-from ..studies.required import Required, not_measured, required_of
-from ..verdicts.envelope import PIECES, PREAMBLE_BYTES
-from ..verdicts.verdict import Comparison
-from ..workloads import LogisticRegression, Workload
-from ..workloads.data import Bundled
 
 MESSAGES, PROBE_D, FEW_STEPS = 200, 1000, 8
 STEP_S, DELAY_S = 2e-3, 8e-3

@@ -14,22 +14,21 @@ from typing import Any
 import torch
 
 from bounds.runtime import Exponential
+from gpu_validation.distributed.launch import RankContext, run_ranks
+from gpu_validation.records.environment import Environment
+from gpu_validation.records.exit_status import MEASUREMENTS
+from gpu_validation.records.storage import Record, plain
+from gpu_validation.studies.grid.rows import compare
+from gpu_validation.studies.grid.study import Preset, Work
+from gpu_validation.studies.record_file import StaleResultsError, described, stored
+from gpu_validation.studies.smoke import PRESET as SMOKE
+from gpu_validation.studies.straggler import PRESET as STRAGGLER
+from gpu_validation.studies.straggler import STEP_S
+from gpu_validation.studies.tau_star import best_rows, measure_around
+from gpu_validation.studies.wire import WirePlan, measure_wire, wire_rows
+from gpu_validation.verdicts.verdict import Comparison, Verdict
 from operators import QSGD, Identity, Key
 
-from ..distributed.launch import RankContext, run_ranks
-from ..measurement.wire import WirePlan, measure_wire
-from ..records.environment import Environment
-from ..records.exit_status import MEASUREMENTS
-from ..records.storage import Record, plain
-from ..studies.grid.rows import compare
-from ..studies.grid.study import Preset, Work
-from ..studies.record_file import StaleResultsError, described, stored
-from ..studies.smoke import PRESET as SMOKE
-from ..studies.straggler import PRESET as STRAGGLER
-from ..studies.straggler import STEP_S
-from ..studies.tau_star import best_rows, measure_around
-from ..verdicts.verdict import Comparison, Verdict
-from ..verdicts.wire import wire_rows
 from .bench import Bench
 from .mutation import Mutation
 from .transports import bodies_sent

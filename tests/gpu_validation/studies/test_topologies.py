@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpu_validation.distributed.launch import run_ranks
-from gpu_validation.distributed.topologies import TOPOLOGIES, ExactSum
-from gpu_validation.distributed.topologies.exact_sum import shard_sizes
+from gpu_validation.studies.topologies import TOPOLOGIES
 from operators import Message
 
 pytestmark = pytest.mark.timeout(90)
@@ -78,38 +77,3 @@ def test_ring_and_direct_send_the_same_bytes_in_total(bits):
     direct, ring, hub = (topology.total_payload_bytes(bits) for topology in TOPOLOGIES)
     assert direct == ring
     assert hub >= sum(8 + (b + 7) // 8 for b in bits[1:])
-
-
-@pytest.mark.parametrize("d", [1, 3, 10])
-def test_the_exact_sum_equals_a_loop_bit_for_bit(d):
-    size = 4
-
-    def vector(rank):
-        return torch.tensor([(-1.7) ** rank * (i + 0.1) / 3 for i in range(d)], dtype=torch.float32)
-
-    def work(place, emit):
-        with pytest.MonkeyPatch.context() as patch:
-            transport = CountingTransport(patch)
-            total, sent = ExactSum().all_reduce(vector(place.rank))
-        emit((place.rank, total.tolist(), sent, transport.bytes))
-
-    expected = torch.zeros(d)
-    for rank in range(size):
-        expected = expected + vector(rank)
-    reports = sorted(run_ranks(work, processes=size, hang_timeout_s=30))
-    for rank, total, sent, transported in reports:
-        assert total == expected.tolist()
-        assert sent == transported == ExactSum().payload_bytes(d, size, rank)
-    assert ExactSum().total_payload_bytes(d, size) == 2 * (size - 1) * d * 4
-
-
-@given(st.integers(0, 1000), st.integers(1, 50))
-def test_shards_cover_the_vector_and_differ_by_at_most_one(d, size):
-    shards = shard_sizes(d, size)
-    assert sum(shards) == d
-    assert max(shards) - min(shards) <= 1
-
-
-def test_only_binary32_is_summed():
-    with pytest.raises(TypeError, match=r"must be float32; got torch\.float64"):
-        ExactSum().all_reduce(torch.zeros(3, dtype=torch.float64))

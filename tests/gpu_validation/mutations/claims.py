@@ -7,16 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 from bounds.claims import NoClaim
+from gpu_validation.records.compression import Compression
+from gpu_validation.records.storage import Record
+from gpu_validation.studies.grid.planned import PER_SEED
+from gpu_validation.studies.grid.records import Traffic, Training
+from gpu_validation.studies.grid.rows import BOTH
+from gpu_validation.studies.grid.theory import AT_MEAN, AT_WORKERS, LOSS, paired
+from gpu_validation.verdicts.compression import LEAST_ERROR
+from gpu_validation.verdicts.verdict import Comparison
 from operators.ddp.collectives import HEADER_BYTES
 
-from ..records.compression import Compression
-from ..records.storage import Record
-from ..studies.grid.planned import PER_SEED
-from ..studies.grid.records import Traffic, Training
-from ..studies.grid.rows import BOTH
-from ..studies.grid.theory import AT_MEAN, AT_WORKERS, LOSS, paired
-from ..verdicts.compression import LEAST_ERROR
-from ..verdicts.verdict import Comparison
 from . import scaled
 from .bench import Bench
 from .mutation import Mutation

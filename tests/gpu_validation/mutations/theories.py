@@ -10,10 +10,10 @@ from unittest import mock
 from bounds import Bound, limits, theorems
 from bounds.dynamics import additive
 from bounds.symbols import m, omega
+from gpu_validation.studies.grid import rows as grid_rows
+from gpu_validation.studies.grid.theory import EXACT_LAWS, LOSS
+from gpu_validation.verdicts.verdict import Comparison
 
-from ..studies.grid import rows as grid_rows
-from ..studies.grid.theory import EXACT_LAWS, LOSS
-from ..verdicts.verdict import Comparison
 from . import scaled
 from .bench import Bench
 from .mutation import Mutation

@@ -1,4 +1,4 @@
-"""Put every mutation into the small run and print what was noticed: ``python -m gpu_validation.mutations``."""
+"""Put every mutation into the small run and print what was noticed: ``python -m tests.gpu_validation.mutations``."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from gpu_validation.mutations import MUTATIONS, Bench, Finding, Mutation, find
 from gpu_validation.records.environment import Environment
 from gpu_validation.records.storage import plain, write_atomically
+from tests.gpu_validation.mutations import MUTATIONS, Bench, Finding, Mutation, find
 
 
 def findings(mutations: Sequence[Mutation] = MUTATIONS, bench: Bench | None = None) -> list[Finding]:
@@ -38,7 +38,7 @@ def line(found: Finding) -> str:
 
 def main() -> int:
     """Print the table; 1 if a mutation survives without a reason, or is caught in spite of one."""
-    parser = argparse.ArgumentParser(prog="python -m gpu_validation.mutations", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.gpu_validation.mutations", description=__doc__)
     parser.add_argument("--out", type=Path, help="file for the table, one line of JSON for each mutation")
     options = parser.parse_args()
     all_findings = findings()

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ..verdicts.judge import NOT_MEASURED
-from ..verdicts.verdict import Comparison, Verdict
+from gpu_validation.verdicts.judge import NOT_MEASURED
+from gpu_validation.verdicts.verdict import Comparison, Verdict
+
 from .bench import Bench
 
 Where = Literal["record", "claim", "theory", "operator", "run", "study", "transport"]
