@@ -103,7 +103,10 @@ def exchange_of(
             return Gather(operator)
         if isinstance(operator, Summed):
             return Sum(operator)
-        raise ValueError(f'operator must be an operator, "auto" or None; got {operator!r}')
+        if isinstance(operator, ExchangePart):
+            raise ValueError(f"operator must be an operator; got {operator!r}: pass it as exchange=")
+        remedy = f": give operators.parse({operator!r})" if isinstance(operator, str) else ""
+        raise ValueError(f'operator must be an operator, "auto" or None; got {operator!r}{remedy}')
     if operator is not None:
         raise ValueError(f"give operator or exchange, not both: the exchange has its operator; got {operator}")
     if not isinstance(exchange, ExchangePart):

@@ -139,7 +139,7 @@ class Merge(ABC):
 
     @property
     def in_flight(self) -> bool:
-        """Whether workers step while an average travels, or fragments take turns."""
+        """Whether the model is averaged in parts or while workers step, so that ``overlapped`` keeps the messages."""
         return True
 
     @property
@@ -182,7 +182,7 @@ class Merge(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Blocking(Merge):
-    """Workers wait for the average and start from the new common model.
+    """Workers wait for the average and start from the new common model; fragments wait each at its own step.
 
     With one fragment, ``optimizer_state`` may also be "average", the mean of all workers' states.  States are matched
     by parameter name.  A rank without a moment counts as zero and gets the mean.  Step counters become the largest of
@@ -260,23 +260,33 @@ class Overwrite(_WithinRound):
 
     Parameters
     ----------
-    delay : int or None, optional
-        Local steps between send and merge, 0 <= delay <= tau.  None is the whole round.  At 0 the workers wait, as
-        torchft's fragments do.
+    delay : int, optional
+        Local steps between send and merge, 0 <= delay < tau; the whole round only with a ``local_weight``.  At 0, the
+        default here and in torchft, the workers wait.
     local_weight : float, optional
         Weight w in [0, 1) of the worker's own model: model = w model + (1 - w) new common model.  It is torchft's
         ``fragment_update_alpha``.  With w > 0 the models differ after a merge, and the common model is the new one.
     """
 
+    delay: int = 0
     local_weight: float = 0.0
 
     keeps_counts: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "delay", whole_number("delay", self.delay))
         super().__post_init__()
         object.__setattr__(self, "local_weight", real_number("local_weight", self.local_weight))
         if not 0 <= self.local_weight < 1:
             raise ValueError(f"local_weight must satisfy 0 <= local_weight < 1; got {self.local_weight}")
+
+    def check(self, schedule: Schedule) -> None:
+        super().check(schedule)
+        if isinstance(schedule, Fixed) and self.delay == schedule.tau and not self.local_weight:
+            raise ValueError(
+                f"delay of Overwrite must be < tau, or all steps are dropped; got delay = tau = {self.delay}: lower it "
+                "or use Corrected"
+            )
 
     @property
     def keeps_steps(self) -> bool:

@@ -90,9 +90,9 @@ class PeriodicAveraging(SurvivingRounds):
         ``Candidates`` chooses operator, exchange and tau for every round from measurements
         (``bounds.schedules.RateAndRetention``).  It requires schedule="auto" and full averaging without telemetry.
     merge : Blocking or Corrected or Overwrite or Delayed or Eager, optional
-        What an averaging does to a worker's model and optimizer state.  All but ``Blocking()`` take steps while the
-        average travels in a thread with its own process group.  They need full averaging, and whole models travel in
-        float32 or better.  ``Eager`` needs whole models.
+        What an averaging does to a worker's model and optimizer state.  With ``Blocking`` the workers wait for the
+        average.  With the others they may step while it travels in a thread with its own process group.  These, and
+        fragments, need full averaging, and whole models travel in float32 or better.  ``Eager`` needs whole models.
     outer : callable or sequence of callable or BlockMomentum or None, optional
         The outer optimizer.  It moves the common model theta with theta - mean of the models as its gradient.
         Pass ``Nesterov(lr, momentum)``, ``SGD(lr, momentum)`` or any callable from a list of tensors to a torch

@@ -61,8 +61,8 @@ class Method:
 
     def merge(self, delay: int | None) -> Merge:
         """Return the merge of an averaging with this delay."""
-        merges = {"overwrite": Overwrite(delay), "corrected": Corrected(delay), "delayed": Delayed(), "eager": Eager()}
-        return merges.get(self.overlap, Blocking())
+        in_flight = {"overwrite": Overwrite(delay or 0), "corrected": Corrected(delay)}
+        return {**in_flight, "delayed": Delayed(), "eager": Eager()}.get(self.overlap, Blocking())
 
 
 METHODS = {

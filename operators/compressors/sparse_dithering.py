@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from functools import lru_cache
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 import torch
@@ -135,11 +135,11 @@ class _Dithered(InRuns):
 
     sources = ("albasyoni2020",)
     randomness = "none"
-    rate: ClassVar[Rate]
     projects = True
     equivariant = frozenset({"permutation", "scale", "sign"})
 
     def __post_init__(self) -> None:
+        assert self.rate is not None  # every code has one
         finest = self.rate.many
         if not finest <= self.nu <= COARSEST:
             raise ValueError(f"nu must satisfy 2^{math.log2(finest):.0f} <= nu <= 1 - 2^-40; got nu = {self.nu}")

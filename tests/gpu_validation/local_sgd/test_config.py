@@ -40,7 +40,9 @@ def test_bad_arguments_are_refused_with_the_rule():
         ({"merge": "corrected"}, "merge must be Blocking.*; got 'corrected'"),
         ({"membership": None}, "membership must be All.*; got None"),
         ({"exchange": QSGD(levels=2)}, "exchange must be Gather.*; got QSGD"),
-        ({"operator": Gather()}, "operator must be an operator"),
+        ({"operator": Gather()}, "operator must be an operator; got Gather.*: pass it as exchange="),
+        ({"operator": "qsgd:4"}, r"operator must be an operator.*; got 'qsgd:4': give operators\.parse\('qsgd:4'\)"),
+        ({"schedule": 2, "merge": Overwrite(2)}, "delay of Overwrite must be < tau, or all steps are dropped; got .* 2"),
         ({"operator": QSGD(levels=2), "exchange": Gather()}, "give operator or exchange, not both"),
         (
             {"mixing": ring(4), "operator": QSGD(levels=2)},
@@ -66,6 +68,7 @@ def test_bad_arguments_are_refused_with_the_rule():
         (Overwrite, {"local_weight": 1.0}, "0 <= local_weight < 1; got 1.0"),
         (Overwrite, {"local_weight": True}, "local_weight must be a number"),
         (Overwrite, {"delay": 1.5}, "delay must be a whole number"),
+        (Overwrite, {"delay": None}, "delay must be a whole number"),
         (BlockMomentum, {"beta": 1.0}, "0 <= beta < 1; got 1.0"),
         (Nodes, {"ranks_per_node": 0}, "ranks_per_node must be >= 1; got 0"),
         (TwoShot, {"operator": None}, "needs operators for movements and means; got None"),
