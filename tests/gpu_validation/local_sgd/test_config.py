@@ -42,7 +42,10 @@ def test_bad_arguments_are_refused_with_the_rule():
         ({"exchange": QSGD(levels=2)}, "exchange must be Gather.*; got QSGD"),
         ({"operator": Gather()}, "operator must be an operator; got Gather.*: pass it as exchange="),
         ({"operator": "qsgd:4"}, r"operator must be an operator.*; got 'qsgd:4': give operators\.parse\('qsgd:4'\)"),
-        ({"schedule": 2, "merge": Overwrite(2)}, "delay of Overwrite must be < tau, or all steps are dropped; got .* 2"),
+        (
+            {"schedule": 2, "merge": Overwrite(2)},
+            "delay of Overwrite must be < tau, or all steps are dropped; got .* 2",
+        ),
         ({"operator": QSGD(levels=2), "exchange": Gather()}, "give operator or exchange, not both"),
         (
             {"mixing": ring(4), "operator": QSGD(levels=2)},
