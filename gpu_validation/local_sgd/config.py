@@ -86,6 +86,9 @@ class Settings:
         states = {'optimizer_state = "average"': self.merge.optimizer_state == "average"}
         piggyback, flight = {"piggyback": self.pacing.piggyback}, {f"merge = {self.merge}": in_flight}
         members = {f"membership = {self.membership}": not isinstance(self.membership, All)}
+        auto = {f"schedule = {self.rule}": self.pacing.schedule != "auto"}
+        remedy = 'give schedule="auto", full averaging of all ranks and Blocking()'
+        yield "Candidates", self.chooses, auto | mixing | flight | members | piggyback, remedy
         yield "piggyback", self.pacing.piggyback, mixing, "use full averaging"
         block = {f"outer = {self.outer}": isinstance(self.outer, BlockMomentum)}
         remedy = "use full averaging without piggyback, and take momentum from outer=SGD(lr, momentum)"
@@ -108,9 +111,6 @@ class Settings:
         }
         remedy = "use full averaging, Blocking(), a fixed tau and operators without memory; do not average optimizers"
         yield "a quorum", self.least > 0, mixing | schedule | flight | memory | states, remedy
-        auto = {f"schedule = {self.rule}": self.pacing.schedule != "auto"}
-        remedy = 'give schedule="auto", full averaging of all ranks and Blocking()'
-        yield "Candidates", self.chooses, auto | mixing | flight | members | piggyback, remedy
 
     @property
     def operator(self) -> Operator | Feedback | Summed | None:

@@ -68,20 +68,20 @@ class Topology(ABC):
         return sum(self.payload_bytes(bits, rank) for rank in range(len(bits)))
 
 
-def framed_bytes(bits: int) -> int:
+def _framed_bytes(bits: int) -> int:
     """Return the bytes of a message with its header."""
     return HEADER_BYTES + (bits + 7) // 8
 
 
-def send(message: Message, to: int) -> int:
+def _send(message: Message, to: int) -> int:
     """Send header and body to a rank; return their bytes."""
     dist.send(torch.tensor([message.bits], dtype=torch.int64), to)
     if message.bits:
         dist.send(message.payload, to)
-    return framed_bytes(message.bits)
+    return _framed_bytes(message.bits)
 
 
-def receive(source: int) -> Message:
+def _receive(source: int) -> Message:
     """Receive a message from a rank."""
     header = torch.empty(1, dtype=torch.int64)
     dist.recv(header, source)
@@ -106,7 +106,7 @@ class Direct(Topology):
 
     def payload_bytes(self, bits: Sequence[int], rank: int) -> int:
         """Return (m - 1) times the rank's framed message."""
-        return (len(bits) - 1) * framed_bytes(bits[rank])
+        return (len(bits) - 1) * _framed_bytes(bits[rank])
 
     def messages(self, size: int) -> int:
         """Return the number of messages with gloo: headers in two halves around a ring, bodies to every rank."""
@@ -127,12 +127,12 @@ class Ring(Topology):
         for step in range(size - 1):
             passing = messages[(rank - step) % size]
             messages[(rank - step - 1) % size] = _swap(passing, to=(rank + 1) % size, source=(rank - 1) % size)
-            sent += framed_bytes(passing.bits)
+            sent += _framed_bytes(passing.bits)
         return [messages[r] for r in range(size)], sent
 
     def payload_bytes(self, bits: Sequence[int], rank: int) -> int:
         """Return the bytes of every message except that of the next rank."""
-        return sum(framed_bytes(b) for other, b in enumerate(bits) if other != (rank + 1) % len(bits))
+        return sum(_framed_bytes(b) for other, b in enumerate(bits) if other != (rank + 1) % len(bits))
 
     def messages(self, size: int) -> int:
         """Return the number of messages: header and body per rank and step."""
@@ -169,7 +169,7 @@ class Hub(Topology):
         """Exchange by rank 0, which receives in rank order and sends a table of lengths and all bodies."""
         rank, size = dist.get_rank(), dist.get_world_size()
         if rank:
-            sent = send(message, 0)
+            sent = _send(message, 0)
             lengths = torch.empty(size, dtype=torch.int64)
             dist.recv(lengths, 0)
             sizes = [(int(b) + 7) // 8 for b in lengths]
@@ -177,7 +177,7 @@ class Hub(Topology):
             if bodies.numel():
                 dist.recv(bodies, 0)
             return [Message(p, int(b)) for p, b in zip(bodies.split(sizes), lengths, strict=True)], sent
-        messages = [message, *(receive(other) for other in range(1, size))]
+        messages = [message, *(_receive(other) for other in range(1, size))]
         lengths = torch.tensor([m.bits for m in messages], dtype=torch.int64)
         bodies = torch.cat([m.payload for m in messages])
         for other in range(1, size):
@@ -189,7 +189,7 @@ class Hub(Topology):
     def payload_bytes(self, bits: Sequence[int], rank: int) -> int:
         """Return the bytes of the framed message, or for rank 0 those of m - 1 copies of the table and all bodies."""
         if rank:
-            return framed_bytes(bits[rank])
+            return _framed_bytes(bits[rank])
         return (len(bits) - 1) * (HEADER_BYTES * len(bits) + sum((b + 7) // 8 for b in bits))
 
     def messages(self, size: int) -> int:

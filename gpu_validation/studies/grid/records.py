@@ -104,7 +104,13 @@ class Design:
     minutes: float = 3.0
 
     def trained(self, cells: Cells) -> tuple[Operator, ...]:
-        """Return the operators of some cells."""
+        """Return the operators of some cells.
+
+        Parameters
+        ----------
+        cells : Cells
+            Cells of this experiment.
+        """
         return self.operators if cells.operators is None else cells.operators
 
 
