@@ -40,7 +40,7 @@ def draw() -> Any:
         model = RuntimeModel(Constant(1.0), delay_s=r)
         gain = [model.speed_up(tau=tau, m=1) for tau in TAUS]
         joined(left, i, TAUS, gain, f"D/Y = {r:g}")
-    left.set(xscale="log", yscale="log", xlabel="tau", ylabel="speed-up", title="steps of one length")
+    left.set(xscale="log", yscale="log", xlabel="tau", ylabel="speed-up", title="theory, equal steps")
     for right, random in zip(rights, (False, True), strict=True):
         chosen = {key: records for key, records in measured().items() if (key[0] == "exponential") == random}
         for i, ((case, m), records) in enumerate(chosen.items()):
@@ -50,7 +50,7 @@ def draw() -> Any:
             taus = [record["tau"] for record in records]
             curve(right, i, taus, theory, linewidth=1)
             points(right, i, taus, gains, f"{case}, m = {m}")
-        title = f"measured, {'exponential steps' if random else 'steps of one length'}"
+        title = f"measured, {'exponential' if random else 'equal steps'}"
         right.set(xscale="log", xlabel="tau", ylabel="speed-up over tau = 1", title=title)
     for ax in (left, *rights):
         ax.set_ylim(top=(8 if ax is left else 1.5) * ax.get_ylim()[1])

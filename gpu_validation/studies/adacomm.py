@@ -420,7 +420,8 @@ def figures(found: Sequence[Group], setting: Setting) -> list[Figure]:
             f"Dashed: the goal of {GOAL:g} for AdaComm. {setting.where}"
         )
         best = [group.speedup(group.best_fixed).value for group in trained]
-        finding = f"At one rate the best fixed tau is {min(best):.1f} to {max(best):.1f} times faster than tau = 1"
+        faster = " to ".join(dict.fromkeys(f"{value:.1f}" for value in (min(best), max(best))))
+        finding = f"At one rate the best fixed tau is {faster} times faster than tau = 1"
         drawn.append(Figure(partial(_draw_ratios, trained, styles), caption, finding=finding))
     if crowd:
         caption = (
