@@ -12,6 +12,7 @@ from dataclasses import Field, fields, is_dataclass, replace
 from functools import lru_cache
 from importlib import import_module
 from inspect import isabstract
+from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -110,7 +111,12 @@ def parse(specification: str) -> Operator:
         if arguments:
             raise ValueError(f"{specification!r} is a ready operator and takes no fields: leave out {arguments!r}")
         return named
-    return _built(named, specification, arguments)
+    try:
+        return _built(named, specification, arguments)
+    except ValueError as error:
+        if not Path(f"{named.name}.py").is_file():
+            raise
+        raise ValueError(f"{error}; {named.name}.py here has an operator's name: rename the file to use it") from None
 
 
 def _words(specification: str) -> str:

@@ -89,3 +89,13 @@ def test_every_method_of_the_folder_is_named():
     assert parse_summed(" shared_scale:12,block=256") == SharedScale(12, block=256)
     with pytest.raises(ValueError, match="nothing called 'qsgd' is summed on the way; known: shared_scale, sign_vote"):
         parse_summed("qsgd:4")
+
+
+def test_a_file_with_the_name_of_an_operator_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=r"got 'f': give one$"):
+        parse("topk:f")
+    (tmp_path / "topk.py").write_text("def f(x):\n    return x\n")
+    with pytest.raises(ValueError, match=r"topk\.py here has an operator's name: rename the file to use it"):
+        parse("topk:f")
+    assert parse("topk:0.5") == TopK(fraction=0.5)
