@@ -114,9 +114,10 @@ def parse(specification: str) -> Operator:
     try:
         return _built(named, specification, arguments)
     except ValueError as error:
-        if not Path(f"{named.name}.py").is_file():
+        name = _words(specification).partition(":")[0].strip()
+        if not Path(f"{name}.py").is_file():
             raise
-        raise ValueError(f"{error}; {named.name}.py here has an operator's name: rename the file to use it") from None
+        raise ValueError(f"{error}; {name}.py here has an operator's name: rename the file to use it") from None
 
 
 def _words(specification: str) -> str:
