@@ -26,6 +26,7 @@ import torch
 from bounds.schedules import Schedule
 
 from ..local_sgd.gradient_probe import Closure
+from ..local_sgd.keywords import name_parts
 from ..local_sgd.parts import Pacing, whole_number
 from ..local_sgd.periodic_averaging import PeriodicAveraging
 from ..records.round import Round
@@ -71,6 +72,7 @@ class LocalSGD:
     ``with`` of the same object starts again: from rank 0's model, without states of feedback and outer momentum.
     """
 
+    @name_parts(AveragingKeywords, schedule="local_sgd_steps")
     def __init__(
         self,
         accelerator: Accelerator,

@@ -18,6 +18,7 @@ from typing import Any, Unpack
 
 import torch
 
+from ..local_sgd.keywords import name_parts
 from ..local_sgd.parts import whole_number
 from ..local_sgd.periodic_averaging import PeriodicAveraging
 from .keywords import AveragingKeywords, finish
@@ -60,6 +61,7 @@ class DiLoCo:
     one.
     """
 
+    @name_parts(AveragingKeywords, schedule="sync_every")
     def __init__(
         self,
         model: torch.nn.Module,

@@ -17,6 +17,7 @@ import torch
 from bounds.extras import missing_extra
 from bounds.schedules import Schedule
 
+from ..local_sgd.keywords import name_parts
 from ..local_sgd.parts import Pacing
 from ..local_sgd.periodic_averaging import PeriodicAveraging
 from .keywords import AveragingKeywords, finish
@@ -65,6 +66,7 @@ class AveragingCallback(TrainerCallback):
     that failed, was interrupted, or was restarted by the Trainer.
     """
 
+    @name_parts(AveragingKeywords)
     def __init__(
         self,
         trainer: Trainer,

@@ -18,6 +18,7 @@ import torch
 from bounds.extras import missing_extra
 from bounds.schedules import Schedule
 
+from ..local_sgd.keywords import name_parts
 from ..local_sgd.parts import Pacing
 from ..local_sgd.periodic_averaging import PeriodicAveraging
 from .keywords import AveragingKeywords, finish
@@ -63,6 +64,7 @@ class AveragingCallback(Callback):
     that need one are refused.
     """
 
+    @name_parts(AveragingKeywords)
     def __init__(
         self, *, schedule: int | Schedule | Literal["auto"] | Pacing = 1, **settings: Unpack[AveragingKeywords]
     ) -> None:

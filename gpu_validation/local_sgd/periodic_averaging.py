@@ -41,7 +41,7 @@ from .candidates import ExchangePart, exchange_of
 from .clock import WallClock
 from .config import Settings
 from .gradient_probe import Closure
-from .keywords import Outer
+from .keywords import Outer, name_parts
 from .merge_rules import Blocking, Merge
 from .mixing import Full, Mixing
 from .parts import All, Membership, Pacing
@@ -135,6 +135,7 @@ class PeriodicAveraging(SurvivingRounds):
 
     transport: ProcessTransport
 
+    @name_parts()
     def __init__(
         self,
         model: torch.nn.Module,

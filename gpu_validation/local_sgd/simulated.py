@@ -22,7 +22,7 @@ from .config import Settings
 from .engine import Rounds
 from .gradient_probe import Closure
 from .in_process import InProcessTransport
-from .keywords import ScheduledParts
+from .keywords import ScheduledParts, name_parts
 from .worker import Worker
 
 Loss = Callable[..., torch.Tensor]
@@ -47,6 +47,7 @@ class SimulatedWorkers(Rounds):
         For parts that ``PeriodicAveraging`` refuses, for a quorum, and unless there is one optimizer per model.
     """
 
+    @name_parts(ScheduledParts)
     def __init__(
         self,
         models: Sequence[torch.nn.Module],
