@@ -49,6 +49,7 @@ from .compressors.top_k import TopK as TopK
 from .compressors.turboquant import TurboQuant as TurboQuant
 from .compressors.vqsgd import VQSGD as VQSGD
 from .equal_bits import for_bits as for_bits
+from .feedback.bias import BiasWarning as BiasWarning
 from .feedback.deep_gradient_compression import DeepGradientCompression as DeepGradientCompression
 from .feedback.diana import DIANA as DIANA
 from .feedback.ef21 import EF21 as EF21

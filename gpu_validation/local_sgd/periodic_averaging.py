@@ -30,6 +30,7 @@ import torch.distributed as dist
 
 from bounds.schedules import Schedule, State
 from operators import Feedback, Key, Operator
+from operators.feedback.bias import warn_of_bias
 from operators.summed import Summed
 
 from ..distributed.collectives import PLACE_BITS, ProcessTransport
@@ -84,7 +85,8 @@ class PeriodicAveraging(SurvivingRounds):
         Compresses the movement of a round; the short form of ``exchange=Gather(operator)``, ``Sum(operator)`` for a
         Summed and ``Candidates()`` for "auto".  A Feedback keeps its state from round to round.  None sends whole
         models in their own dtype.  Means are accumulated in float64 and kept in float32 or better, so that a bfloat16
-        model keeps averagings that move it by less than its resolution.
+        model keeps averagings that move it by less than its resolution.  Rank 0 emits ``operators.BiasWarning`` for an
+        operator that claims only a contraction.
     exchange : Gather or TwoShot or Cheapest or Sum or Candidates or None, optional
         What is compressed and how it travels, instead of ``operator``; the attribute ``exchange`` names the choice.
         ``Candidates`` chooses operator, exchange and tau for every round from measurements
@@ -191,6 +193,9 @@ class PeriodicAveraging(SurvivingRounds):
         if transport is None:
             transport = ProcessTransport.apart(group) if merge.in_flight else shared
         self.transport = transport
+        if transport.rank == 0:
+            compressed = settings.exchange.operator, settings.exchange.means
+            warn_of_bias(*compressed, d=max(sum(p.numel() for p in model.parameters()), 1))
         run = torch.tensor([secrets.randbits(62)])
         self.transport.broadcast([[run]])  # on every rank, with or without telemetry, before any message is in flight
         super().__init__([self._worker], self.transport, settings, settings.pacing.clock or WallClock(), quorum)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import mmap
 import time
+import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, nullcontext
 from typing import Any
@@ -22,6 +23,7 @@ import numpy as np
 import torch
 
 from operators import Key
+from operators.feedback.bias import BiasWarning
 from operators.random import bits32
 
 from ..distributed.collectives import ProcessTransport, barrier, gather_arrays
@@ -184,23 +186,24 @@ def joined(
     if alone:
         key, stream = key.fold_in(TIMED_ALONE), TIMED_ALONE
     replica = Replica.of(run, place.rank, device=device or place.device, stream=stream)
-    averaging = PeriodicAveraging(
-        replica.model,
-        replica.optimizer,
-        # what travels along sees the clock before the synchronisation, and only where all wait for it
-        schedule=Pacing(
-            1 if alone else run.schedule,
-            run.steps,
-            _clock(run, place.size) if run.runtime else None,
-            piggyback=run.runtime is None and not run.merge.in_flight,
-        ),
-        operator=None if alone and run.chooses else run.operator,
-        exchange=None if alone and run.chooses else run.exchange,
-        process_group=transport,
-        key=key.fold_in(MESSAGES),
-        outer=run.outer,
-        merge=Blocking() if alone else run.merge,
-    )
+    with warnings.catch_warnings(action="ignore", category=BiasWarning):  # the run measures the bias
+        averaging = PeriodicAveraging(
+            replica.model,
+            replica.optimizer,
+            # what travels along sees the clock before the synchronisation, and only where all wait for it
+            schedule=Pacing(
+                1 if alone else run.schedule,
+                run.steps,
+                _clock(run, place.size) if run.runtime else None,
+                piggyback=run.runtime is None and not run.merge.in_flight,
+            ),
+            operator=None if alone and run.chooses else run.operator,
+            exchange=None if alone and run.chooses else run.exchange,
+            process_group=transport,
+            key=key.fold_in(MESSAGES),
+            outer=run.outer,
+            merge=Blocking() if alone else run.merge,
+        )
     return averaging, replica
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from bounds.theorems import gather_error, two_shot_error
 from operators import EDEN, QSGD, TCDQ, ErrorFeedback, Feedback, Key, Operator, ScaledSign, TopK
 from operators.exchange import Exchange, mean_of_ranks
 from operators.exchange.choice import shards
+from operators.feedback.bias import BiasWarning
 from operators.random import normal
 
 from ..distributed.collectives import barrier, gather_arrays
@@ -338,7 +340,8 @@ class AllReduceStudy(Study):
 
     def _averaging(self, codec: str, exchange: Exchange) -> PeriodicAveraging:
         way = exchange_named(exchange, CODECS.get(codec), errors=False)
-        return PeriodicAveraging(Vector(self.d), exchange=way, key=Key(self.seed).fold_in(2))
+        with warnings.catch_warnings(action="ignore", category=BiasWarning):
+            return PeriodicAveraging(Vector(self.d), exchange=way, key=Key(self.seed).fold_in(2))
 
     # -- training ----------------------------------------------------------------------------------------
     def measure_train(self, method: str, seed: int) -> Record:

@@ -19,6 +19,7 @@ from torch.nn.parallel import DistributedDataParallel
 from ..allocation import WaterFilling
 from ..exchange.choice import Choice, Exchange, choose, lengths
 from ..exchange.nodes import check_nodes
+from ..feedback.bias import warn_of_bias
 from ..feedback.feedback import Feedback
 from ..fingerprint import fingerprint, require_own_state
 from ..key import Key
@@ -136,6 +137,8 @@ class CompressedGradients(Copies, Counters):
             "model": kinds(parameters),
         } | ({} if allocation is None else {"allocation": allocation})
         self._fingerprint = fingerprint(settings)
+        if self.rank == 0:
+            warn_of_bias(method, settings["second"], d=max(sum(entries.values()), 1))
         self._parameters, self._ranks_per_node = parameters, ranks_per_node
 
     def connect(self) -> None:

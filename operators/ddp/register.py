@@ -199,7 +199,8 @@ def register(
     Notes
     -----
     All ranks must call it, with the same arguments; what it sends to see to that is not counted.  TypeError for an
-    operator that is none; RuntimeError if the model has a hook.
+    operator that is none; RuntimeError if the model has a hook.  Rank 0 emits ``operators.BiasWarning`` for an operator
+    that claims only a contraction and has no feedback.
 
     A message that is not as long as its operator declares exactly costs one attempt more: all ranks of the exchange
     hear of it, lengths travel first from then on, and the bytes of the attempt are counted; a warning names the rank.

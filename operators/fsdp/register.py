@@ -21,6 +21,7 @@ from torch.distributed.tensor import DTensor
 
 from ..allocation import WaterFilling
 from ..ddp.equal_settings import device_of, refusals_sent, require_equal_settings
+from ..feedback.bias import warn_of_bias
 from ..feedback.feedback import Feedback
 from ..fingerprint import Fingerprint, fingerprint, require_own_state
 from ..key import Key
@@ -76,6 +77,8 @@ def register(
         raise ValueError("no module of the model is sharded: call fully_shard on its blocks and on the model first")
     place, groups = _place(model)
     device = device_of(groups[0], dict(model.named_parameters()))
+    if all(dist.get_rank(group) == 0 for group in groups):
+        warn_of_bias(operator, d=max(sum(p.numel() for p in model.parameters()), 1))
     with refusals_sent(groups, device):
         shards = {
             name: CompressedReduceScatter(operator, key=key.fold_in(number), module=name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -11,6 +12,7 @@ import numpy as np
 import torch
 
 from operators import Key, Operator, specification
+from operators.feedback.bias import BiasWarning
 from operators.inputs import canonical
 from operators.random import normal
 
@@ -312,7 +314,8 @@ def _calibrate(place: RankContext, cells: Cells, operator: Operator, transport: 
     barrier.
     """
     model = cells.workload.model()
-    averaging = PeriodicAveraging(model, operator=operator, process_group=transport, key=Key(cells.seeds[0]))
+    with warnings.catch_warnings(action="ignore", category=BiasWarning):  # times messages
+        averaging = PeriodicAveraging(model, operator=operator, process_group=transport, key=Key(cells.seeds[0]))
 
     def move(k: int) -> None:
         """Compute as long as a local step does, then change the model by a random vector."""
