@@ -48,7 +48,7 @@ def test_the_guide_leads_from_a_script_to_a_plan(tmp_path):
     assert "2 ranks" in shown
     for text in (flat, nodes):
         assert re.match(r"(Use|Try) \S+, averaging every .* times that of synchronous training \(95 %:", text)
-        assert "changes with" in text
+        assert "other links" in text
         assert "not modelled" in text
     for answer, words in zip(explained, ("64 equal workers", "8 nodes of 8 equal workers"), strict=True):
         text = " ".join(answer.stdout.split())

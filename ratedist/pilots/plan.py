@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 # -- one choice ----------------------------------------------------------------------------------------
 
 ESTIMATES = ("seconds_per_step", "progress_per_step", "time_ratio")
-MAY_NOT = "; it may never reach the loss"
 
 
 @dataclass(frozen=True)
@@ -221,27 +220,30 @@ class PilotPlan(Ranked[PilotChoice]):
     @property
     def verdict(self) -> str:
         """The sentence that the answer begins with, which says what to use, or to try where that is not decided."""
-        choice = f"{self.best.name}{_every_step(self.best)}"
-        if math.isinf(self.best.ratio_ends[1]):
-            return f"Try {choice}, first in rounds of a pilot."
-        return f"{'Try' if self.alike else 'Use'} {choice}."
+        choice = f"{self.to_run.name}{_every_step(self.to_run)}"
+        return f"{'Try' if self.alike or self.to_run != self.best else 'Use'} {choice}."
+
+    @property
+    def to_run(self) -> PilotChoice:
+        """The one choice to run: the best, or the surest where the best may be slower than synchronous training."""
+        return self.surest if self.best.ratio_ends[1] > 1 else self.best
 
     def answer(self) -> Answer:
         """Return what to run, what it gains, what limits it, and what is not decided."""
-        best, limits = self.best, self.limits
-        used = self.surest if best.ratio_ends[1] > 1 else best
-        ends = " to ".join(f"{end:.3g}" for end in best.ratio_ends)
-        arrives = "" if math.isfinite(best.ratio_ends[1]) else MAY_NOT
+        used, limits = self.to_run, self.limits
+        ends = " to ".join(f"{end:.3g}" for end in used.ratio_ends)
+        of = "" if used == self.best else f" (of {self.best.name})"
         facts = {
-            "time": f"{best.ratio:.3g} times that of synchronous training ({self._percent()} %: {ends}){arrives}",
+            "time": f"{used.ratio:.3g} times that of synchronous training ({self._percent()} %: {ends})",
+            "why": self._why(),
             "not decided": self._undecided(),
             "surest": self._surest(),
             "proved": self._worst_case_short(),
             "pilot": "; ".join(filter(None, (self._pilot(), *self.too_short[:1]))),
-            "changes with": self.turn_text(),
+            "other links": self.turn_text(),
             "equal steps": self._equal_steps(),
             "local steps": self._local_steps(),
-            "a round": limits.shares_in_words(),
+            "a round": f"{limits.shares_in_words()}{of}",
             "learning rate": f"that of the pilot; {RESCALING}",
         }
         lost = {choice.name: choice.reason for choice in self.shown if not choice.feasible}
@@ -250,7 +252,7 @@ class PilotPlan(Ranked[PilotChoice]):
             "assuming": self.assumptions,
             "not known": self.prediction.unknown,
             "too short": self.too_short,
-            "changes with": [turn["words"] for turn in self.turns],
+            "other links": [turn["words"] for turn in self.turns],
             "changes": [f"{c.part} twice as good saves {c.saved_share:.1%} of the time" for c in limits.changes],
             **lost,
         }
@@ -260,7 +262,7 @@ class PilotPlan(Ranked[PilotChoice]):
             tables=(self._table(),),
             left_out=self.prediction.left_out,
             assumed=self.assumed,
-            follow_up="in your script" if used == best else "in your script, the surest",
+            follow_up="in your script",
             code=self.script_line(used),
             evidence=evidence,
         )
@@ -286,9 +288,20 @@ class PilotPlan(Ranked[PilotChoice]):
         compressors = f", {len(others)} of {of} compressors among them" if of else ""
         return f"{len(self.alike)} of {choices} others may be as fast{compressors}"
 
+    def _why(self) -> str:
+        """Return why ``to_run`` is the choice to run."""
+        if self.to_run != self.best:
+            high = self.best.ratio_ends[1]
+            never = "may never reach the loss: let a pilot try rounds of it"
+            late = f"may take {high:.3g} times" if math.isfinite(high) else never
+            return (
+                f"no choice has a smaller upper end; {self.best.name} is predicted at {self.best.ratio:.3g}, but {late}"
+            )
+        return "no choice has a smaller upper end" if self.best.tried else "no choice has a smaller predicted time"
+
     def _surest(self) -> str:
-        """Return the choice with the least upper end, where it is another one."""
-        if self.surest == self.best:
+        """Return the choice with the least upper end, where it is not the one to run."""
+        if self.surest == self.to_run:
             return ""
         low, high = self.surest.ratio_ends
         name = f"{self.surest.name}{_every_step(self.surest)}"

@@ -238,7 +238,7 @@ class Ranked(Answered, ABC, Generic[ChoiceT]):
         turned = self.turns or self._turned(len(self.ranking))
         if turned is None:
             return ""
-        none = f"not with the bandwidth (checked at 1/{REACH:g} and {REACH:g} times yours)"
+        none = f"the same choice at 1/{REACH:g} and at {REACH:g} times your bandwidth"
         return next((turn["words"] for turn in turned), none)
 
     def _turned(self, most: int) -> tuple[dict[str, Any], ...] | None:
@@ -495,7 +495,7 @@ class Ranking(Ranked[Choice]):
             "theorems": [f"{c.theorem}, {c.status}" for c in self.ranking if c.theorem],
             "needs": self.needs,
             "assuming": self.assumptions,
-            "changes with": [turn["words"] for turn in self.turns],
+            "other links": [turn["words"] for turn in self.turns],
             **{choice.name: choice.reasons for choice in self.ranking},
         }
         rest: dict[str, Any] = {"assumed": self.assumed, "left_out": LEFT_OUT, "evidence": evidence}
@@ -508,7 +508,7 @@ class Ranking(Ranked[Choice]):
             "proved": self._proved(),
             "range": self._range(),
             "how sure": self._leads(),
-            "changes with": "; ".join(filter(None, (self.turn_text(), self._codec()))),
+            "other links": "; ".join(filter(None, (self.turn_text(), self._codec()))),
             "a round": "" if first.limits is None else first.limits.shares_in_words(),
             "no guarantee": why.partition(";")[0],
         }

@@ -376,7 +376,7 @@ def test_the_shares_of_a_round_are_all_named(compute):
 def test_a_plan_that_is_not_decided_says_try():
     plans = [rd.plan(pilot=pilot, cluster=flat(1e9)) for pilot in (pilot_on(problem("even")), noisy(8))]
     for plan in plans:
-        assert plan.verdict.startswith("Try " if plan.alike else "Use ")
+        assert plan.verdict.startswith("Try " if plan.alike or plan.to_run != plan.best else "Use ")
         assert bool(plan.answer().facts["not decided"]) == bool(plan.alike)
     assert any(plan.alike for plan in plans)
 
@@ -400,7 +400,10 @@ def test_the_table_of_a_pilot_is_in_the_order_of_the_ranking_and_has_the_surest(
     low, high = plan.surest.ratio_ends
     assert f"{low:.3g} to {high:.3g}" in {row[5] for row in table.rows}
     assert (plan.surest == plan.best) == is_tried
-    assert is_tried or answer.facts["surest"].startswith(plan.surest.name)
+    assert answer.verdict.startswith(("Try " + plan.to_run.name, "Use " + plan.to_run.name))
+    assert answer.code == plan.script_line(plan.to_run)
+    assert answer.facts["why"].startswith("no choice has a smaller")
+    assert answer.facts["surest"].startswith("" if plan.surest == plan.to_run else plan.surest.name)
 
 
 def test_messages_that_are_not_compressed_have_one_name():
@@ -418,7 +421,7 @@ def test_no_bandwidth_changes_the_choice_where_it_is_said():
     def best(bandwidth):
         return rd.plan(d=10**6, cluster=rd.Cluster(workers=64, bandwidth_bit_per_s=bandwidth), **asked)
 
-    assert best(1e10).answer().facts["changes with"].startswith("not with the bandwidth")
+    assert best(1e10).answer().facts["other links"].startswith("the same choice at 1/1000")
     assert len({best(bandwidth).best.operator for bandwidth in (1e7, 1e10, 1e13)}) == 1
 
 
@@ -428,7 +431,7 @@ def test_the_nearest_bandwidth_at_which_the_choice_changes_is_said_first():
     away = [abs(np.log(turn["bit_per_s"] / 1e9)) for turn in plan.turns]
     assert len(away) > 1
     assert away == sorted(away)
-    assert plan.answer().facts["changes with"] == plan.turns[0]["words"]
+    assert plan.answer().facts["other links"] == plan.turns[0]["words"]
 
 
 def test_a_rival_with_less_time_that_is_ranked_behind_turns_nothing():

@@ -302,8 +302,8 @@ def test_a_pilot_that_is_too_short_says_how_many_moments_are_missing():
     pilot, cluster = noisy(4, noise=2.0), CLUSTERS[0]
     plan = rd.plan(pilot=pilot, cluster=cluster)
     assert plan.best.progress_per_step.interval.lo <= 0
-    assert "it may never reach the loss" in plan.answer().facts["time"]
-    assert plan.verdict.endswith(", first in rounds of a pilot.")
+    assert plan.to_run == plan.surest != plan.best
+    assert plan.answer().facts["why"].endswith("may never reach the loss: let a pilot try rounds of it")
     way = "gather" if plan.best.exchange == "sum" else plan.best.exchange
     needed = moments_needed(pilot, cluster, plan.best, way)
     assert f"at least about {needed - 4} more like these would bring its lower end to half" in plan.too_short[0]

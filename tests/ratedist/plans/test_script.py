@@ -67,7 +67,10 @@ def test_a_plan_prints_the_line_of_its_first_choice_or_the_surest_if_that_may_be
     answer = plan.answer()
     used = plan.best if is_sure else plan.surest
     assert answer.to_dict()["code"] == answer.code == plan.script_line(used)
-    assert ("surest" in answer.follow_up) == (used != plan.best)
+    assert answer.follow_up == "in your script"
+    assert plan.to_run == used
+    assert used.name in plan.verdict
+    assert (plan.best.name in answer.facts["why"]) == (used != plan.best)
     assert str(plan).endswith(answer.code) or answer.code.replace(" ", "") in "".join(str(plan).split())
 
 
