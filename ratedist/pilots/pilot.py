@@ -230,6 +230,12 @@ class Pilot(Answered):
         means = [sum(each) / len(each) for each in self.step_s]
         return mean_estimate(means if len(means) > 1 else self.step_s[0], level, lower=0.0)
 
+    def uncertain_step(self) -> str:
+        """Return that the interval of a step's time reaches 0, with the remedy; "" where it does not."""
+        if self.step().interval.lo > 0:
+            return ""
+        return "its interval reaches 0, so no time is certain: measure more steps, such as twice the moments"
+
     def backward_share(self) -> float | None:
         """Return the backward passes' seconds over those of all steps, None where they were not timed."""
         spent_s = sum(map(sum, self.backward_s))
@@ -538,6 +544,7 @@ class Pilot(Answered):
         noise, step = self.noise(), self.step()
         left = [f"{kept.value:.3f} after {tau}" for tau, kept in zip(self.taus, self.survives(), strict=True)]
         facts = {
+            "a step": self.uncertain_step(),
             "noise scale": f"{_estimated(noise.scale)} batches: variance of a gradient over its squared mean",
             "gradient left": f"{', '.join(left[:1] + left[1:][-1:])} local steps (same batch)",
             "curvature": f"at least {self.curvature():.4g} for the losses of single batches, on the path",

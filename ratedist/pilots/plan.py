@@ -239,7 +239,7 @@ class PilotPlan(Ranked[PilotChoice]):
             "not decided": self._undecided(),
             "surest": self._surest(),
             "proved": self._worst_case_short(),
-            "pilot": "; ".join(filter(None, (self._pilot(), *self.too_short[:1]))),
+            "pilot": "; ".join(filter(None, (self._pilot(), *self.too_short))),
             "other links": self.turn_text(),
             "equal steps": self._equal_steps(),
             "local steps": self._local_steps(),
@@ -459,6 +459,8 @@ def too_short(
     hidden = list(dict.fromkeys(choice.operator for choice in ranking if choice.reason == HIDDEN))
     if hidden:
         yield f"the pilot is too short for {', '.join(hidden)}: noise hides the progress; take more moments"
+    if uncertain := pilot.uncertain_step():
+        yield f"the time of a step is not known: {uncertain}"
 
 
 def moments_needed(pilot: Pilot, cluster: Cluster, choice: PilotChoice, way: Way) -> int | None:

@@ -525,3 +525,13 @@ def test_a_plan_on_64_gpus_takes_less_than_two_seconds():
     plan = rd.plan(pilot=pilot, cluster=cluster)
     assert time.process_time() - start < 2
     assert len(plan.ranking) > 250
+
+
+def test_a_step_time_whose_interval_reaches_0_is_named_with_the_remedy():
+    even = noisy(8)
+    unsteady = replace(even, step_s=((1e-6, 1.0), (2.0, 3.0)), ranks=2)
+    words = "its interval reaches 0, so no time is certain: measure more steps"
+    assert words in unsteady.answer().facts["a step"]
+    assert words in rd.plan(pilot=unsteady, cluster=CLUSTERS[0]).answer().facts["pilot"]
+    assert not even.uncertain_step()
+    assert "reaches 0" not in rd.plan(pilot=even, cluster=CLUSTERS[0]).answer().facts["pilot"]
