@@ -165,7 +165,7 @@ class Checkpoint:
             if damage and self.rank == 0:
                 log.warning("%s; resuming from step %d instead", damage[0], step)
             return step, states
-        raise CheckpointError(str(damage[0])) from damage[0]
+        raise CheckpointError(str(damage[0])) from damage[0].__cause__
 
     # -- files -------------------------------------------------------------------------------------------
     def _files(self) -> list[tuple[int, int, int]]:
@@ -260,7 +260,8 @@ class Checkpoint:
                 _restore_part(part, states[name])
             except Exception as error:
                 reason = str(error).replace("\n", " ")
-                raise CheckpointError(f"{path} does not fit {name} of this run: {reason}") from error
+                cause = None if isinstance(error, ValueError) else error  # a refusal says all in its sentence
+                raise CheckpointError(f"{path} does not fit {name} of this run: {reason}") from cause
 
     # -- all ranks together ------------------------------------------------------------------------------
     def _together(self, act: Callable[[], T]) -> T:
@@ -272,9 +273,10 @@ class Checkpoint:
             failure = error
         except Exception as error:  # report any failure to the other ranks
             failure = CheckpointError(f"fails: {type(error).__name__}: {error}".replace("\n", " "))
+            failure.__cause__ = error
         for rank, text in enumerate(self._tell("" if failure is None else str(failure))):
             if text:
-                raise CheckpointError(f"rank {rank} {text}") from failure
+                raise CheckpointError(f"rank {rank} {text}") from (None if failure is None else failure.__cause__)
         return cast(T, result)
 
     def _tell(self, text: str) -> list[str]:

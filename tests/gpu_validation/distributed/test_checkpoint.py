@@ -8,6 +8,7 @@ import signal
 import tempfile
 import threading
 import time
+import traceback
 import zipfile
 from collections import OrderedDict
 from pathlib import Path
@@ -23,7 +24,7 @@ from gpu_validation.distributed.checkpoint import Checkpoint, CheckpointError
 from gpu_validation.distributed.launch import RunFailed, run_ranks
 from gpu_validation.distributed.tensors import flat
 from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
-from operators import ErrorFeedback, Key, TopK
+from operators import QSGD, ErrorFeedback, Key, TopK
 from operators.ddp import register
 
 pytestmark = pytest.mark.timeout(120)
@@ -283,6 +284,19 @@ def test_checkpoints_of_another_run_are_refused(tmp_path):
 
     (size,) = reports(lambda place: complaint(Checkpoint(tmp_path, part=Number()).load), processes=1)
     assert f"finds checkpoints of 2 ranks in {tmp_path}, but this run has 1" in size
+
+
+def test_a_checkpoint_of_other_settings_is_one_sentence_without_a_chain(tmp_path):
+    def averaging(levels):
+        return PeriodicAveraging(torch.nn.Linear(2, 2), schedule=1, operator=QSGD(levels))
+
+    def work(place):
+        Checkpoint(tmp_path, averaging=averaging(4)).save(1)
+        with pytest.raises(CheckpointError, match="differs in operator: give the same operator") as caught:
+            Checkpoint(tmp_path, averaging=averaging(8)).load()
+        return "".join(traceback.format_exception(caught.value)).count("Traceback")
+
+    assert reports(work, processes=1) == [1]
 
 
 def test_ranks_without_a_common_step_are_refused(tmp_path):
