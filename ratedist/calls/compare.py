@@ -39,13 +39,14 @@ from .measure import (
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from operators import Operator
     from operators.functions.own import Compressor
 
 LEAST_WIDTH_IN = 3.0  # labels of 8 pt leave no axes in less
 NEAR = 0.05  # relative, of bits that are taken to be equal
 RATES = (1.0, 2.0, 4.0)
 SPELLED_RATES = ("1", "2", "4")  # on the command line
-AGAINST = ("tcdq", "eden", "qsgd", "topk")
+AGAINST = ("tcdq", "eden", "qsgd", "terngrad", "topk")
 FORMATS = (".pdf", ".svg", ".png", ".csv", ".tex")
 LATEX = {letter: f"\\{letter}" for letter in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
@@ -542,6 +543,7 @@ def _run(
     draws: int = DRAWS,
     seed: int = 0,
     source: bool = False,
+    label: str | None = None,
     out: str | None = None,
     width_in: float = WIDTH_IN,
 ) -> Comparison:
@@ -556,9 +558,11 @@ def _run(
     bits : array_like, bits, optional
         Bits per coordinate, everything counted.
     against : sequence of str or None, optional
-        Families to compare with; tcdq, eden, qsgd and topk unless given.
+        Families to compare with; tcdq, eden, qsgd, terngrad and topk unless given.
     source : bool, optional
         Also give the distance from this vector's own limit.
+    label : str or None, optional
+        Name of your own function in table and figure; the function's name unless given.
     out : str or None, optional
         Write a figure (.pdf, .svg, .png) or the table (.csv, .tex).
     width_in : float, inches, optional
@@ -569,7 +573,8 @@ def _run(
 
     asked = bits if isinstance(bits, list | tuple) else [bits]
     rates = RATES if bits is SPELLED_RATES else [real("bits", value) for value in asked]
-    named = [subject, *(against if against is not None else (name for name in AGAINST if name != subject))]
+    first = subject if label is None else _labelled(subject, label)
+    named = [first, *(against if against is not None else (name for name in AGAINST if name != subject))]
     if out is not None:
         require_writable(out)
         require_width(width_in)
@@ -582,6 +587,15 @@ def _run(
     if out is not None:
         result.save(out, width_in=width_in)
     return result
+
+
+def _labelled(subject: str, label: str) -> Operator:
+    from operators.functions.own import Own
+
+    operator = as_operator(subject)
+    if not isinstance(operator, Own):
+        raise ValueError(f"label names a function of your own; got {subject}: leave label out, or give module:function")
+    return replace(operator, label=label)
 
 
 @contextmanager

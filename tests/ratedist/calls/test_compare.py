@@ -166,6 +166,21 @@ def test_a_function_of_the_current_folder_on_the_command_line(tmp_path):
     assert (tmp_path / "figure.svg").exists()
 
 
+def test_a_label_on_the_command_line_names_the_own_function_and_terngrad_is_among_the_others(
+    tmp_path, monkeypatch, capsys
+):
+    np.save(tmp_path / "gradient.npy", X)
+    (tmp_path / "labelled.py").write_text("def f(x):\n    return 0.5 * x\n\nf.bits = 4\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    asked = ["gradient.npy", "--bits", "2", "--label", "Ours, halved", "--json"]
+    assert main(["compare", "labelled:f", *asked]) == 0
+    families = [row["family"] for row in json.loads(capsys.readouterr().out)["rows"]]
+    assert families == ["Ours, halved", "tcdq", "eden", "qsgd", "terngrad", "topk"]
+    assert main(["compare", "tcdq", *asked]) == 2
+    assert "label names a function of your own; got tcdq" in capsys.readouterr().err
+
+
 def test_bits_that_are_no_number_are_a_usage_error(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     np.save(tmp_path / "gradient.npy", X)
