@@ -231,7 +231,7 @@ class Pilot(Answered):
         return mean_estimate(means if len(means) > 1 else self.step_s[0], level, lower=0.0)
 
     def uncertain_step(self) -> str:
-        """Return that the interval of a step's time reaches 0, with the remedy; "" where it does not."""
+        """Return a warning with the remedy if the interval of a step's time reaches 0, else an empty text."""
         if self.step().interval.lo > 0:
             return ""
         return "its interval reaches 0, so no time is certain: measure more steps, such as twice the moments"
