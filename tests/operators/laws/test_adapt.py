@@ -51,6 +51,14 @@ class Grace:
         return out
 
 
+class UsesUp(Grace):
+    """A decoder that scales the values of its message in place: the second decode is another vector."""
+
+    def decompress(self, tensors, ctx):
+        tensors[0].mul_(2)
+        return super().decompress(tensors, ctx)
+
+
 class Hivemind:
     """As in hivemind: compress(tensor, info, allow_inplace) and extract(serialized)."""
 
@@ -60,6 +68,13 @@ class Hivemind:
 
     def extract(self, serialized_tensor):
         return torch.frombuffer(bytearray(serialized_tensor), dtype=torch.float32)
+
+
+class SendsItsInput(UsesUp):
+    """The same, with the gradient itself as the message."""
+
+    def compress(self, tensor, name):
+        return (tensor, torch.ones(tensor.shape, dtype=torch.bool)), tensor.shape
 
 
 def hook(state, bucket):
@@ -287,3 +302,10 @@ def test_function_of_jax_receives_a_fresh_key_and_is_left_to_statistics(jax):
 
     assert len(keys) > 10
     assert not report.failures, str(report)
+
+
+@pytest.mark.parametrize(("codec", "fails"), [(UsesUp, False), (SendsItsInput, True)])
+def test_a_decoder_that_uses_up_its_message_does_not_make_it_a_view_of_the_input(codec, fails):
+    report = check(adapt(codec(), claim=CLAIM), budget=QUICK, seed=9, laws=["own-message"])
+
+    assert bool(report.failures) is fails
