@@ -6,8 +6,11 @@ for long vectors packs the whole matrix.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
+from torch.nn.functional import pad
 
 from .kernels import kernels_for
 from .message import Messages
@@ -27,16 +30,40 @@ def filled(x: np.ndarray, multiple: int) -> np.ndarray:
     return np.pad(x, ((0, 0), (0, missing))) if missing else x
 
 
-def packed_signs(x: np.ndarray) -> np.ndarray:
-    """Return the sign bits of every row: uint8, shape (m, ceil(d/8)).
+def pack_signs(x: torch.Tensor, magnitudes: Sequence[float]) -> torch.Tensor:
+    """Return the sign bits of a vector or of every row: uint8, shape (ceil(d/8),) or (m, ceil(d/8)).
 
     Parameters
     ----------
-    x : ndarray, shape (m, d)
-        float32 numbers.
+    x : tensor, shape (d,) or (m, d)
+        Contiguous float32 numbers.
+    magnitudes : sequence of float
+        One number per vector; a vector with magnitude 0 gets the bits 0.
     """
-    vector = torch.from_numpy(filled(x, 8).reshape(-1))
-    return kernels_for(vector).signs.pack(vector).numpy().reshape(x.shape[0], -1)
+    missing = -x.shape[1] % 8 if x.dim() > 1 else 0
+    packed = kernels_for(x).signs.pack((pad(x, (0, missing)) if missing else x).view(-1))
+    if not all(magnitudes):
+        packed.view(len(magnitudes), -1)[[magnitude == 0 for magnitude in magnitudes]] = 0
+    return packed if x.dim() == 1 else packed.view(len(x), -1)
+
+
+def unpack_signs(fields: torch.Tensor, d: int, magnitudes: Sequence[float]) -> torch.Tensor:
+    """Return numbers of one magnitude per vector with the signs of ``pack_signs``: float32, shape (d,) or (m, d).
+
+    Parameters
+    ----------
+    fields : tensor, uint8
+        Packed signs of a vector or of every row.
+    d : int
+        Number of coordinates of a vector.
+    magnitudes : sequence of float
+        One binary32 number per vector, not negative.
+    """
+    signs = kernels_for(fields).signs
+    if fields.dim() == 1:
+        return signs.unpack(fields, d, magnitudes[0], -magnitudes[0])
+    units = signs.unpack(fields.reshape(-1), 8 * fields.numel()).view(len(fields), -1)[:, :d]
+    return torch.copysign(torch.tensor(magnitudes, device=units.device).view(-1, 1), units)
 
 
 def packed(values: np.ndarray, width: int) -> np.ndarray:
@@ -80,7 +107,7 @@ def floats(values: np.ndarray) -> np.ndarray:
     values : ndarray, shape (m, n)
         float32 numbers.
     """
-    return np.ascontiguousarray(values.astype(">f4")).view(np.uint8).reshape(values.shape[0], -1)
+    return np.ascontiguousarray(values.astype(">f4")).view(np.uint8).reshape(len(values), 4 * values.shape[1])
 
 
 def read_floats(payload: np.ndarray) -> np.ndarray:

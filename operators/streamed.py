@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+import torch
 
+from . import rows
+from .kernels.norms.cpu import LANES, sum_of_pieces
+from .kernels.philox import TILE
 from .kernels.threads import mapped
 from .key import Key
-from .message import CorruptMessage
-from .operator import Size
+from .message import CorruptMessage, Messages
+from .operator import DeviceOperator, Size
 from .pieces import InRuns, Runs
+
+HEAD_BYTES = 4  # of a head of one binary32 number
 
 
 class Streamed(InRuns):
@@ -125,3 +133,97 @@ class Streamed(InRuns):
             answers.append(self._values(payload[self._filled(part, size)], part.start, head, out))
             yield out
         self._check(answers, head)
+
+
+class Format(DeviceOperator, Streamed):
+    """A ``Streamed`` operator on any device whose head is one binary32 number, or empty.
+
+    Whole vectors, pieces, threads and batches follow from the hooks below.  ``_pack`` and ``_unpack`` work on a vector,
+    a run of it, or a matrix with one vector per row; they get one number and one key per vector.
+
+    Attributes
+    ----------
+    head_name : str
+        What the number of the head is, for errors; "" if there is none, the default.
+    """
+
+    head_name: ClassVar[str] = ""
+
+    def _statistics(self, x: torch.Tensor, step: int) -> torch.Tensor:
+        """Return (a maximum, a sum) of each ``step`` coordinates of a vector: float64; none by default."""
+        return torch.empty(0, 2)
+
+    def _number(self, top: float, total: float, d: int) -> float:
+        """Return the number of the head from the statistics of a whole vector."""
+        return 0.0
+
+    def _numbers(self, x: torch.Tensor, d: int) -> list[float]:
+        """Return the number of each vector of d coordinates."""
+        statistics = self._statistics(x, d).tolist()
+        return [self._number(top, total, d) for top, total in statistics] or [0.0] * (x.numel() // d)
+
+    @abstractmethod
+    def _pack(self, x: torch.Tensor, start: int, numbers: Sequence[float], keys: Sequence[Key]) -> torch.Tensor:
+        """Return the fields of each vector, from coordinate ``start`` on: uint8."""
+
+    @abstractmethod
+    def _unpack(self, fields: torch.Tensor, n: int, numbers: Sequence[float]) -> torch.Tensor:
+        """Return n coordinates of each vector: float32."""
+
+    def _head_bytes(self, d: int) -> int:
+        return HEAD_BYTES if self.head_name else 0
+
+    def _checked(self, number: float) -> float:
+        """Raise CorruptMessage if the number of a head is negative or not finite."""
+        if not math.isfinite(number) or math.copysign(1, number) < 0:
+            raise CorruptMessage(f"the {self.head_name} must be finite and not negative; got {number}")
+        return number
+
+    def _sealed(self, number: float, fields: torch.Tensor, d: int) -> tuple[torch.Tensor, int]:
+        """Return the message of one vector from its head and its fields."""
+        if not self.head_name:
+            return fields, self._length(d)
+        head = torch.frombuffer(bytearray(struct.pack(">f", number)), dtype=torch.uint8).to(fields.device)
+        return torch.cat((head, fields)), self._length(d)
+
+    def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
+        d = x.numel()
+        numbers = self._numbers(x, d)
+        return self._sealed(numbers[0], self._pack(x, 0, numbers, [key]), d)
+
+    def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
+        self._check_bits(bits, d)
+        if not self.head_name:
+            return self._unpack(payload, d, [0.0])
+        number = self._read_head(payload[:HEAD_BYTES].cpu().numpy())
+        return self._unpack(payload[HEAD_BYTES:], d, [number])
+
+    def _encode_rows(self, x: np.ndarray, keys: Sequence[Key]) -> Messages:
+        d, matrix = x.shape[1], torch.from_numpy(x)
+        numbers = self._numbers(matrix.view(-1), d)
+        fields = self._pack(matrix, 0, numbers, keys).numpy()
+        heads = [rows.floats(np.array(numbers).reshape(-1, 1))] if self.head_name else []
+        return rows.joined(self._length(d), *heads, fields)
+
+    def _decode_rows(self, messages: Messages, d: int, keys: Sequence[Key]) -> np.ndarray:
+        payload, head = torch.from_numpy(messages.rows(self._length(d))), self._head_bytes(d)
+        numbers = rows.read_floats(payload[:, :head].numpy()).reshape(-1).tolist() or [0.0] * len(messages)
+        return self._unpack(payload[:, head:].contiguous(), d, [self._checked(x) for x in numbers]).numpy()
+
+    def _survey(self, x: np.ndarray) -> np.ndarray:
+        return self._statistics(torch.from_numpy(x), TILE).numpy()
+
+    def _head(self, survey: np.ndarray, d: int) -> tuple[np.ndarray, float]:
+        sums, number = np.ascontiguousarray(survey[:, 1]), 0.0
+        if sums.size:
+            number = self._number(float(survey[:, 0].max()), float(sum_of_pieces(sums, np.empty(LANES))), d)
+        return np.array([number] if self.head_name else [], ">f4").view(np.uint8), number
+
+    def _fields(self, x: np.ndarray, start: int, head: float, key: Key) -> np.ndarray:
+        return self._pack(torch.from_numpy(x), start, [head], [key]).numpy()
+
+    def _read_head(self, head: np.ndarray) -> float:
+        return self._checked(struct.unpack(">f", head.tobytes())[0]) if head.size else 0.0
+
+    def _values(self, fields: np.ndarray, start: int, head: float, out: np.ndarray) -> None:
+        out[:] = self._unpack(torch.from_numpy(fields), out.size, [head]).numpy()

@@ -12,15 +12,12 @@ import torch
 from bounds.claims import NoClaim
 
 from .. import rows
-from ..kernels import kernels_for
 from ..key import Key
-from ..message import Messages
-from ..operator import DeviceOperator
-from ..streamed import Streamed
+from ..streamed import Format
 
 
 @dataclass(frozen=True)
-class SignSGD(DeviceOperator, Streamed):
+class SignSGD(Format):
     """Send the sign of each coordinate; decode +1 or -1, sign(0) = sign(-0) = +1.
 
     Parameters
@@ -57,33 +54,8 @@ class SignSGD(DeviceOperator, Streamed):
     def examples(cls) -> tuple[Self, ...]:
         return (cls(),)
 
-    def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
-        return kernels_for(x).signs.pack(x), x.numel()
+    def _pack(self, x: torch.Tensor, start: int, numbers: Sequence[float], keys: Sequence[Key]) -> torch.Tensor:
+        return rows.pack_signs(x, [1.0])
 
-    def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
-        self._check_bits(bits, d)
-        return kernels_for(payload).signs.unpack(payload, d)
-
-    def _encode_rows(self, x: np.ndarray, keys: Sequence[Key]) -> Messages:
-        return rows.joined(x.shape[1], rows.packed_signs(x))
-
-    def _decode_rows(self, messages: Messages, d: int, keys: Sequence[Key]) -> np.ndarray:
-        return np.where(rows.unpacked(messages.rows(d), d, 1) > 0, np.float32(-1), np.float32(1))
-
-    def _head_bytes(self, d: int) -> int:
-        return 0
-
-    def _survey(self, x: np.ndarray) -> np.ndarray:
-        return np.empty(0)
-
-    def _head(self, survey: np.ndarray, d: int) -> tuple[np.ndarray, None]:
-        return np.empty(0, np.uint8), None
-
-    def _fields(self, x: np.ndarray, start: int, head: None, key: Key) -> np.ndarray:
-        return self._encode(x, key)[0]
-
-    def _read_head(self, head: np.ndarray) -> None:
-        """Do nothing: there is no head."""
-
-    def _values(self, fields: np.ndarray, start: int, head: None, out: np.ndarray) -> None:
-        out[:] = self._decode(fields, out.size, out.size, None)
+    def _unpack(self, fields: torch.Tensor, n: int, numbers: Sequence[float]) -> torch.Tensor:
+        return rows.unpack_signs(fields, n, [1.0] * len(numbers))
