@@ -225,5 +225,5 @@ class Format(DeviceOperator, Streamed):
     def _read_head(self, head: np.ndarray) -> float:
         return self._checked(struct.unpack(">f", head.tobytes())[0]) if head.size else 0.0
 
-    def _values(self, fields: np.ndarray, start: int, head: float, out: np.ndarray) -> None:
+    def _values(self, fields: np.ndarray, start: int, head: float, out: np.ndarray) -> Any:
         out[:] = self._unpack(torch.from_numpy(fields), out.size, [head]).numpy()

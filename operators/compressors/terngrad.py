@@ -13,22 +13,17 @@ import torch
 
 from bounds.claims import NoClaim, Unbiased
 
-from .. import rows
-from ..bits.bitstream import float_bytes
 from ..kernels import kernels_for, trits
 from ..kernels.philox import TILE
 from ..key import Key
-from ..message import CorruptMessage, Messages
-from ..operator import DeviceOperator
-from ..quantisers.scale import TINY, tops_and_sums, total
+from ..message import CorruptMessage
+from ..quantisers.scale import TINY
 from ..random import stream, stream_of_rows
-from ..streamed import Streamed
-
-SCALE_BYTES = 4
+from ..streamed import Format
 
 
 @dataclass(frozen=True)
-class TernGrad(DeviceOperator, Streamed):
+class TernGrad(Format):
     """Send ``m = max|x|`` and, per coordinate, sign(x_i) with probability ``|x_i|/m``, else 0; decode m times that.
 
     Parameters
@@ -128,8 +123,10 @@ class TernGrad(DeviceOperator, Streamed):
         scale = self.scale or float(np.abs(mean).max())
         return mean, max(0.0, (scale * float(np.abs(mean).sum()) - float(mean @ mean)) / energy)
 
-    def _head_bytes(self, d: int) -> int:
-        return 0 if self.scale else SCALE_BYTES
+    @property
+    def head_name(self) -> str:  # type: ignore[override]
+        """What the head sends: the scale, unless all workers share it."""
+        return "" if self.scale else "scale"
 
     def _length(self, d: int) -> int:
         return 8 * self._head_bytes(d) + trits.trit_bits(d)
@@ -138,103 +135,60 @@ class TernGrad(DeviceOperator, Streamed):
     def examples(cls) -> tuple[Self, ...]:
         return cls(), cls(clip=2.5)
 
-    def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
-        d = x.numel()
-        kernels = kernels_for(x)
-        top = kernels.norms.largest(x, d).item()
-        if self.clip is not None and top >= TINY:
-            limit = self._limit(kernels.norms.energy(x, d).item(), d)
-            x, top = x.clamp(-limit, limit), min(top, limit)
-        scale, rate = self._scale_and_rate(top)
-        room = self._head_bytes(d)
-        payload = kernels.trits.encode(x, rate, stream(key, d, x.device), room)
-        if room:
-            payload[:room] = float_bytes(torch.tensor([scale], dtype=torch.float32, device=x.device))
-        return payload, 8 * room + trits.trit_bits(d)
+    def _unit(self, d: int) -> int:
+        return 5 * TILE  # five digits per byte
 
-    def _encode_rows(self, x: np.ndarray, keys: Sequence[Key]) -> Messages:
-        (m, d), vector = x.shape, torch.from_numpy(x.reshape(-1))
-        kernels = kernels_for(vector)
-        tops = kernels.norms.largest(vector, d).double().numpy()
+    def _statistics(self, x: torch.Tensor, step: int) -> torch.Tensor:
+        norms = kernels_for(x).norms
+        tops = norms.largest(x, step).double()
+        return torch.stack([tops, tops if self.clip is None else norms.energy(x, step)], dim=1).cpu()
+
+    def _number(self, top: float, total: float, d: int) -> float:
         if self.clip is not None:
-            limits = np.array([self._limit(energy, d) for energy in kernels.norms.energy(vector, d).tolist()])
-            limits = np.where(tops >= TINY, limits, math.inf)
-            x, tops = np.clip(x, -limits[:, None], limits[:, None]).astype(np.float32), np.minimum(tops, limits)
-        scale, _ = self._scale_and_rate(float(tops.max()))
-        scales = np.where(tops >= TINY, tops if self.scale is None else scale, 0.0)
-        levels = kernels.levels.signed(
-            torch.from_numpy(x.reshape(-1)), d, torch.from_numpy(scales), 1, stream_of_rows(keys, d)
-        )
-        digits = levels.numpy().reshape(m, d) + 1
-        heads = [] if self.scale else [rows.floats(scales.reshape(m, 1))]
-        return rows.joined(8 * SCALE_BYTES * len(heads) + trits.trit_bits(d), *heads, trits.packed_rows(digits))
+            top = min(top, float(np.float32(self.clip * math.sqrt(total / d))))
+        if top > (self.scale or math.inf):
+            raise ValueError(f"|x_i| must not exceed the shared scale {self.scale}; got {top}: agree on the maximum")
+        return top if top >= TINY else 0.0
 
-    def _decode_rows(self, messages: Messages, d: int, keys: Sequence[Key]) -> np.ndarray:
-        payload, room = messages.rows(self._length(d)), self._head_bytes(d)
-        scales = rows.read_floats(payload[:, :room]) if room else np.full((len(messages), 1), self.scale, np.float32)
-        levels, valid = trits.unpacked_rows(payload[:, room:], d)
-        if not (valid and np.isfinite(scales).all()) or np.signbit(scales).any():
-            raise CorruptMessage("some scale is not finite or negative, or some byte of digits is impossible")
-        if room and (levels.any(axis=1) != (scales[:, 0] > 0)).any():
-            raise CorruptMessage("some digit must not be 0 if, and only if, the scale is positive")
-        return levels * scales
+    def _pack(self, x: torch.Tensor, start: int, numbers: Sequence[float], keys: Sequence[Key]) -> torch.Tensor:
+        kernels, n = kernels_for(x), x.shape[-1]
+        if x.dim() == 1:
+            top = numbers[0]
+            clipped = x if self.clip is None else x.clamp(-top, top)
+            rate = math.nextafter(1 / (self.scale or top), math.inf) if top else 0.0  # the scale reaches 1
+            return kernels.trits.encode(clipped, rate, stream(keys[0], n, x.device, start=start))
+        tops = torch.tensor(numbers, dtype=torch.float64)
+        clipped = x if self.clip is None else x.clamp(-tops[:, None].float(), tops[:, None].float())
+        scales = torch.where(tops > 0, torch.tensor(self.scale, dtype=torch.float64), 0.0) if self.scale else tops
+        levels = kernels.levels.signed(clipped.view(-1), n, scales, 1, stream_of_rows(keys, n))
+        return torch.from_numpy(trits.packed_rows(levels.view(x.shape).numpy() + 1))
 
-    def _limit(self, energy: float, d: int) -> float:
-        """Return the clipping magnitude of a vector of this energy."""
-        return math.inf if self.clip is None else float(np.float32(self.clip * math.sqrt(energy / d)))
+    def _unpack(self, fields: torch.Tensor, n: int, numbers: Sequence[float]) -> torch.Tensor:
+        levels, valid = trits.unpacked_rows(fields.numpy(), n)
+        if not valid or (self.head_name and (levels.any(axis=1) != np.greater(numbers, 0)).any()):
+            raise CorruptMessage("some byte of digits is impossible, or not all 0 exactly where the scale is 0")
+        return torch.from_numpy(levels * np.array([self.scale or number for number in numbers], np.float32)[:, None])
 
-    def _scale_and_rate(self, top: float) -> tuple[float, float]:
-        """Return the scale and its inverse, rounded up so that ``top`` reaches 1."""
-        scale = (top if top >= TINY else 0.0) if self.scale is None else self.scale
-        if top > scale > 0:
-            raise ValueError(f"|x_i| must not exceed the shared scale {scale}; got {top}: agree on the maximum")
-        return scale, 0.0 if top < TINY else math.nextafter(1 / scale, math.inf)
+    def _digits(self, fields: torch.Tensor, n: int, scale: float) -> tuple[torch.Tensor, bool]:
+        """Return n coordinates of one vector; whether any digit is not 0."""
+        values, some, valid = kernels_for(fields).trits.decode(fields, n, self.scale or scale)
+        if not valid:
+            raise CorruptMessage("a byte of ternary digits must be below 3^5 = 243")
+        return values, some
 
     def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
         self._check_bits(bits, d)
         room = self._head_bytes(d)
         scale = self._read_head(payload[:room].cpu().numpy())
-        out, some, valid = kernels_for(payload).trits.decode(payload[room:], d, scale)
-        if not valid:
-            raise CorruptMessage("a byte of ternary digits must be below 3^5 = 243")
+        values, some = self._digits(payload[room:], d, scale)
         self._check([some], scale)
-        return out
-
-    def _unit(self, d: int) -> int:
-        return 5 * TILE  # five digits per byte
-
-    def _survey(self, x: np.ndarray) -> np.ndarray:
-        return tops_and_sums(x, squares=True)
-
-    def _head(self, survey: np.ndarray, d: int) -> tuple[np.ndarray, tuple[float, float]]:
-        top = float(survey[:, 0].max())
-        limit = self._limit(total(survey[:, 1]), d) if top >= TINY else math.inf
-        scale, rate = self._scale_and_rate(min(top, limit))
-        return np.array([] if self.scale else [scale], ">f4").view(np.uint8), (rate, limit)
-
-    def _fields(self, x: np.ndarray, start: int, head: tuple[float, float], key: Key) -> np.ndarray:
-        rate, limit = head
-        vector = torch.from_numpy(x)
-        clipped = vector.clamp(-limit, limit) if limit < math.inf else vector
-        return kernels_for(vector).trits.encode(clipped, rate, stream(key, x.size, start=start)).numpy()
-
-    def _read_head(self, head: np.ndarray) -> float:
-        if self.scale is not None:
-            return self.scale
-        scale = float(head.view(">f4")[0])
-        if not math.isfinite(scale) or np.signbit(scale):
-            raise CorruptMessage(f"the scale must be finite and not negative; got {scale}")
-        return scale
+        return values
 
     def _values(self, fields: np.ndarray, start: int, head: float, out: np.ndarray) -> bool:
-        """Decode one run; return whether any digit is not 0."""
-        packed = torch.from_numpy(fields)
-        values, some, valid = kernels_for(packed).trits.decode(packed, out.size, head)
-        if not valid:
-            raise CorruptMessage("a byte of ternary digits must be below 3^5 = 243")
+        values, some = self._digits(torch.from_numpy(fields), out.size, head)
         out[:] = values.numpy()
         return some
 
     def _check(self, answers: list[bool], head: float) -> None:
-        if self.scale is None and any(answers) != (head > 0):
+        if self.head_name and any(answers) != (head > 0):
             raise CorruptMessage("some digit must not be 0 if, and only if, the scale is positive")
