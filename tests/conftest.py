@@ -61,7 +61,7 @@ SHARED = {  # what is started once for tests of several files -> where they are
 
 FIRST = (  # long ones, and those whose ranks are forks of this process: begun before it has threads of its own
     "tests/docs/test_site.py",
-    *("tests/gpu_validation/studies/test_on_engine.py", "tests/gpu_validation/local_sgd/test_survival.py"),
+    *("tests/gpu_validation/studies/test_on_engine.py", "tests/gpu_validation/averaging/test_survival.py"),
     *("tests/journeys/test_journeys.py", "tests/compatibility/test_elastic_restart.py"),
     *("tests/gpu_validation/test_killed_ranks.py", "tests/gpu_validation/studies/test_overlap.py"),
     *("tests/bounds/pep/test_different_data.py", "tests/operators/laws/test_every_operator.py"),

@@ -224,7 +224,7 @@ def test_only_compiled_loops_go_without_types(package):
 WITHOUT_A_QUICK_CHECK = {
     "compatibility/test_elastic_restart.py",
     "docs/test_site.py",
-    "gpu_validation/local_sgd/test_two_shots_on_digits.py",
+    "gpu_validation/averaging/test_two_shots_on_digits.py",
     "operators/ddp/test_hook_training.py",
     "operators/kernels/test_interpreted.py",
     "ratedist/interfaces/http/test_answers.py",

@@ -17,8 +17,7 @@ from torch.utils.data import DataLoader, DistributedSampler, random_split
 
 from gpu_validation import run_ranks
 from operators import ErrorFeedback, Key, TopK
-
-from . import forked, scripts
+from tests import forked, scripts
 
 DOCS = Path(__file__).parent.parent / "docs"
 PUBLIC = DOCS / "scripts/public"

@@ -25,7 +25,7 @@ def test_script_prints_the_times_and_sizes_of_the_guide(capsys):
 
 
 def test_modes_of_the_table_are_those_that_exist():
-    from gpu_validation.local_sgd import mixing
+    from gpu_validation.averaging import mixing
 
     named = set(re.findall(r"`(\w+)\(", GUIDE.split("## Ways to mix")[1]))
     assert {"Sampled", "Elastic", "gossip", "ring", "hypercube", "unite"} <= named

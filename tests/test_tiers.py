@@ -35,7 +35,7 @@ def test_a_change_reaches_what_imports_it_through_lazy_packages_too():
     near = tiers.distances({"operators/compressors/qsgd.py"}, tiers.imports())
     assert near["operators.compressors.qsgd"] == 0
     assert near["tests/operators/compressors/test_qsgd.py"] == 1
-    assert near["tests/gpu_validation/local_sgd/test_overlapped.py"] >= 1
+    assert near["tests/gpu_validation/averaging/test_overlapped.py"] >= 1
     assert "tests/bounds/special/test_golomb.py" not in near
     assert "bounds.claims" not in near
 

@@ -63,7 +63,7 @@ NIGHTLY = {
     "tests/compatibility/test_elastic_restart.py": "",  # distributed/test_torchrun.py
     "tests/gpu_validation/engines/test_dask.py": "",  # the same laws of engines on the local one
     "tests/gpu_validation/adapters/test_flower.py::test_a_federation_gives_the_bits_and_bytes_of_a_plain_loop": "",
-    "tests/gpu_validation/local_sgd/test_survival.py::test_survivors_go_on_whenever_a_rank_dies": r"outer",
+    "tests/gpu_validation/averaging/test_survival.py::test_survivors_go_on_whenever_a_rank_dies": r"outer",
     "tests/gpu_validation/studies/test_on_engine.py::test_the_command_runs_on_dask": "",
     "tests/gpu_validation/studies/test_on_engine.py::test_a_killed_process_loses_one_unit_at_most": "",  # accidents
     "tests/gpu_validation/adapters/test_flower.py::test_both_ends_with_flowers_own_messages": "",  # test_model_updates

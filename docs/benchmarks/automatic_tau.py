@@ -197,7 +197,7 @@ def ended(loss: float, run: Run, until: dict[int, float] | None) -> bool:
 
 
 def probed(h: Tensor, before: Tensor, u: Tensor, now: Tensor, way: Tensor, weights: Tensor) -> dict[str, float]:
-    """Numbers of a probe, as ``gpu_validation.local_sgd.gradient_probe`` has them."""
+    """Numbers of a probe, as ``gpu_validation.averaging.pacing.probing`` has them."""
     slope, slope_at_mean = (h * way).sum(1), (u * way).sum(1)
     bend = before - now - (slope + slope_at_mean) / 2
     return {

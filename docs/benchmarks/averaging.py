@@ -35,11 +35,11 @@ from ranks import Action, Sent, at_rate, in_turns, network, on_network, ring_byt
 from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
 
 from bounds.schedules import AdaComm, GradientRetention, GradientRetentionState, Observation, Schedule
+from gpu_validation.averaging.pacing.probing import MeasuredInputs
+from gpu_validation.averaging.periodic_averaging import PeriodicAveraging
+from gpu_validation.averaging.settings import Pacing
 from gpu_validation.distributed.launch import RankContext
 from gpu_validation.distributed.scheduling import Scheduling
-from gpu_validation.local_sgd.parts import Pacing
-from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
-from gpu_validation.local_sgd.sensing import MeasuredInputs
 from operators import Identity
 
 INPUTS, OUTPUTS, BATCH = 64, 10, 64
@@ -203,8 +203,8 @@ def measured_probes(hidden: int, repeats: int) -> Iterator[dict[str, Any]]:
     """The record of training with and without probes, on rank 0."""
     steps, measuring = probed(hidden)
     seconds = turns_of(blocks(steps, LONG_BLOCK), max(10, repeats // 8))
-    assert isinstance(measuring.inputs, MeasuredInputs)
-    gradients = 1 + measuring.inputs.evaluations / measuring.total_steps
+    assert isinstance(measuring.engine.inputs, MeasuredInputs)
+    gradients = 1 + measuring.engine.inputs.evaluations / measuring.total_steps
     over = per_step(seconds["probes"], seconds["plain"], LONG_BLOCK)
     yield {"method": "auto", **over, "gradients_per_step": gradients}
 

@@ -24,7 +24,7 @@ from statistics import fmean, median
 from typing import Any
 
 from bounds.runtime import Coding, Links, RuntimeModel, ShiftedExponential
-from gpu_validation.local_sgd.candidates import LADDER, Candidates, exchange_named
+from gpu_validation.averaging.exchange.parts import LADDER, Candidates, exchange_named
 from gpu_validation.measurement.batched_simulation import simulate_together
 from gpu_validation.measurement.simulation import simulate
 from gpu_validation.measurement.spec import TrainingRun

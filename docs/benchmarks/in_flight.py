@@ -30,8 +30,8 @@ import torch.distributed as dist
 from ranks import Record, on_network
 
 from gpu_validation import PeriodicAveraging
+from gpu_validation.averaging.merge.rules import Blocking, Corrected, Delayed, Merge
 from gpu_validation.distributed.launch import RankContext
-from gpu_validation.local_sgd.merge_rules import Blocking, Corrected, Delayed, Merge
 from gpu_validation.network import Shape
 from gpu_validation.network.port import Port
 

@@ -24,10 +24,10 @@ import torch.distributed as dist
 from ranks import Action, at_rate, in_turns, network, on_network
 from torch.nn.functional import cross_entropy
 
+from gpu_validation.averaging.exchange.parts import exchange_named
+from gpu_validation.averaging.periodic_averaging import PeriodicAveraging
 from gpu_validation.distributed.launch import RankContext
 from gpu_validation.distributed.scheduling import Scheduling
-from gpu_validation.local_sgd.candidates import exchange_named
-from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.piloting.pilot import pilot
 from operators import ErrorFeedback, Key, Operator, compressor, specification
 from ratedist.pilots.pilot import Pilot

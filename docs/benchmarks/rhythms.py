@@ -28,10 +28,10 @@ from torch.nn.parallel import DistributedDataParallel
 
 from bounds.claims import Unbiased
 from gpu_validation import PeriodicAveraging
+from gpu_validation.averaging.merge.rules import Corrected
 from gpu_validation.distributed.launch import RankContext
 from gpu_validation.distributed.scheduling import Scheduling
 from gpu_validation.distributed.ways import SETTLED
-from gpu_validation.local_sgd.merge_rules import Corrected
 from gpu_validation.network import Shape
 from gpu_validation.piloting.links import sums_at_once, timed_links
 from ratedist.cluster.cluster import Cluster

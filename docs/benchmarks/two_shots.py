@@ -23,9 +23,9 @@ from comparing import quotient
 from ranks import Action, Sent, Vector, at_rate, backward_passes, in_turns, on_network, ring_bytes
 from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
 
+from gpu_validation.averaging.exchange import parts
+from gpu_validation.averaging.periodic_averaging import PeriodicAveraging
 from gpu_validation.distributed.launch import RankContext
-from gpu_validation.local_sgd import parts
-from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from operators import TCDQ, ErrorFeedback, Feedback, Key, KLevel, Operator, ScaledSign, TernGrad
 from operators.exchange import TwoShot
 

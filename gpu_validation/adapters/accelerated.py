@@ -25,10 +25,10 @@ import torch
 
 from bounds.schedules import Schedule
 
-from ..local_sgd.gradient_probe import Closure
-from ..local_sgd.keywords import name_parts
-from ..local_sgd.parts import Pacing, whole_number
-from ..local_sgd.periodic_averaging import PeriodicAveraging
+from ..averaging.pacing.inputs import Closure
+from ..averaging.periodic_averaging import PeriodicAveraging
+from ..averaging.settings import Pacing, name_parts
+from ..records.numbers import whole_number
 from ..records.round import Round
 from .keywords import AveragingKeywords, finish
 from .wrapping import innermost, local_gradients

@@ -18,9 +18,9 @@ from typing import Any, Unpack
 
 import torch
 
-from ..local_sgd.keywords import name_parts
-from ..local_sgd.parts import whole_number
-from ..local_sgd.periodic_averaging import PeriodicAveraging
+from ..averaging.periodic_averaging import PeriodicAveraging
+from ..averaging.settings import name_parts
+from ..records.numbers import whole_number
 from .keywords import AveragingKeywords, finish
 from .wrapping import innermost, local_gradients
 

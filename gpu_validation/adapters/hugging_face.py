@@ -17,9 +17,8 @@ import torch
 from bounds.extras import missing_extra
 from bounds.schedules import Schedule
 
-from ..local_sgd.keywords import name_parts
-from ..local_sgd.parts import Pacing
-from ..local_sgd.periodic_averaging import PeriodicAveraging
+from ..averaging.periodic_averaging import PeriodicAveraging
+from ..averaging.settings import Pacing, name_parts
 from .keywords import AveragingKeywords, finish
 from .wrapping import innermost, local_gradients
 

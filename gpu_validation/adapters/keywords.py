@@ -6,10 +6,10 @@ import os
 
 import torch.distributed as dist
 
+from ..averaging.pacing.probing import MeasuredInputs
+from ..averaging.periodic_averaging import PeriodicAveraging
+from ..averaging.settings import Parts
 from ..distributed.collectives import ProcessTransport
-from ..local_sgd.keywords import Parts
-from ..local_sgd.periodic_averaging import PeriodicAveraging
-from ..local_sgd.sensing import MeasuredInputs
 
 
 class AveragingKeywords(Parts, total=False):
@@ -27,7 +27,8 @@ def finish(averaging: PeriodicAveraging) -> None:
 
     Every rank must call it after the same step.
     """
-    if isinstance(averaging.inputs, MeasuredInputs):  # no period follows, and gradients may have been deleted
-        averaging.inputs.record_step([None], [None], (), averaging.clock)
-    if averaging.periods.local_steps or averaging.overlapped is not None:  # else outer momentum would move the model
+    engine = averaging.engine
+    if isinstance(engine.inputs, MeasuredInputs):  # no period follows, and gradients may have been deleted
+        engine.inputs.record_step([None], [None], (), engine.clock)
+    if engine.periods.local_steps or engine.overlapped is not None:  # else outer momentum would move the model
         averaging.average()

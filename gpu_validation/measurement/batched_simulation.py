@@ -24,10 +24,10 @@ from bounds.runtime import RuntimeModel
 from bounds.schedules import Schedule
 from operators import Key
 
+from ..averaging.pacing.clock import SimulatedClock
+from ..averaging.pacing.inputs import PeriodController
 from ..distributed.reduction import fold
 from ..distributed.tensors import flat
-from ..local_sgd.clock import SimulatedClock
-from ..local_sgd.period import PeriodController
 from ..records.round import Round
 from ..records.storage import Record
 from .batched_gradients import Rows, draws_of_workers

@@ -16,8 +16,8 @@ import torch
 
 from operators import Key, Operator
 
+from ..averaging.simulated import SimulatedWorkers
 from ..distributed.tensors import flat
-from ..local_sgd.simulated import SimulatedWorkers
 from ..workloads import Draw, Workload
 from .batched_gradients import Rows, draws_of_workers
 from .streams import MESSAGES

@@ -106,7 +106,7 @@ def _timed_run(place: RankContext, run: TrainingRun, pacing: PaddedSteps) -> lis
     ends = []
     barrier()
     began = time.perf_counter()
-    for _ in training_rounds(averaging, [replica], pacing=pacing):
+    for _ in training_rounds(averaging.engine, [replica], pacing=pacing):
         ends.append(time.perf_counter() - began)
         if run.is_over(ends[-1], averaging.total_steps):
             break

@@ -21,8 +21,8 @@ import torch
 
 from operators import Key
 
+from ..averaging.engine import Engine
 from ..distributed.tensors import flat
-from ..local_sgd.engine import Rounds
 from ..records.round import Round
 from .spec import TrainingRun
 from .streams import MINI_BATCHES
@@ -77,7 +77,7 @@ class Replica:
 
 
 def training_rounds(
-    engine: Rounds,
+    engine: Engine,
     replicas: Sequence[Replica],
     *,
     before_step: Callable[[], Any] = lambda: None,
@@ -89,7 +89,7 @@ def training_rounds(
 
     Parameters
     ----------
-    engine : Rounds
+    engine : Engine
         Counts the steps and synchronises the models.
     replicas : sequence of Replica
         The workers that this process hosts, in the order of the engine's.
@@ -116,14 +116,14 @@ def training_rounds(
         yield accounts
 
 
-def common_model(engine: Rounds, watched: Sequence[torch.Tensor]) -> torch.Tensor:
+def common_model(engine: Engine, watched: Sequence[torch.Tensor]) -> torch.Tensor:
     """Return what a round has ended with, of the first worker hosted here: the common model and its buffers.
 
     Workers whose averages are in flight go on from models of their own; then it is what the average has moved.
 
     Parameters
     ----------
-    engine : Rounds
+    engine : Engine
         Which has just ended a round.
     watched : sequence of tensor
         That worker's parameters, none of them frozen, and then its floating-point buffers.

@@ -17,10 +17,11 @@ import torch
 from bounds.runtime import RuntimeModel
 from operators import Key
 
+from ..averaging.engine import Engine
+from ..averaging.pacing.clock import Clock, SimulatedClock
+from ..averaging.settings import Pacing
+from ..averaging.simulated import SimulatedWorkers
 from ..distributed.tensors import flat, floating_tensors, load
-from ..local_sgd.clock import Clock, SimulatedClock
-from ..local_sgd.parts import Pacing
-from ..local_sgd.simulated import SimulatedWorkers
 from ..records.round import Round
 from ..records.storage import Record
 from .curves import at_points, evenly, look, outline
@@ -78,8 +79,8 @@ def simulate(run: TrainingRun, runtime: RuntimeModel, *, locally: bool = False) 
     }
 
 
-def engine_of(run: TrainingRun, replicas: Sequence[Replica], clock: Clock) -> SimulatedWorkers:
-    """Return simulated workers that synchronise as a run says.
+def engine_of(run: TrainingRun, replicas: Sequence[Replica], clock: Clock) -> Engine:
+    """Return the engine of simulated workers that synchronise as a run says.
 
     Parameters
     ----------
@@ -99,7 +100,7 @@ def engine_of(run: TrainingRun, replicas: Sequence[Replica], clock: Clock) -> Si
         merge=run.merge,
         outer=run.outer,
         key=Key(run.seed).fold_in(MESSAGES),
-    )
+    ).engine
 
 
 def _at_the_mean(run: TrainingRun, models: Sequence[torch.nn.Module]) -> float:

@@ -14,9 +14,9 @@ from bounds.runtime.law import Law
 from bounds.schedules import Schedule
 from operators import Feedback, Operator
 
-from ..local_sgd.candidates import Candidates, ExchangePart
-from ..local_sgd.merge_rules import Blocking, Merge
-from ..local_sgd.outer import OuterFactory
+from ..averaging.exchange.parts import Candidates, ExchangePart
+from ..averaging.merge.rules import Blocking, Merge
+from ..averaging.outer import OuterFactory
 from ..workloads import Workload
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {

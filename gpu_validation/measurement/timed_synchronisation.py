@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ..averaging.periodic_averaging import PeriodicAveraging
 from ..distributed.collectives import barrier
-from ..local_sgd.periodic_averaging import PeriodicAveraging
 from ..timing import PaddedSteps
 
 

@@ -26,14 +26,14 @@ from operators import Key
 from operators.feedback.bias import BiasWarning
 from operators.random import bits32
 
+from ..averaging.merge.rules import Blocking
+from ..averaging.pacing.clock import Clock, SimulatedClock, WallClock
+from ..averaging.periodic_averaging import PeriodicAveraging
+from ..averaging.settings import Pacing
 from ..distributed.collectives import ProcessTransport, barrier, gather_arrays
 from ..distributed.launch import RankContext, run_ranks
 from ..distributed.scheduling import Scheduling
 from ..distributed.tensors import flat, floating_tensors
-from ..local_sgd.clock import Clock, SimulatedClock, WallClock
-from ..local_sgd.merge_rules import Blocking
-from ..local_sgd.parts import Pacing
-from ..local_sgd.periodic_averaging import PeriodicAveraging
 from ..network import Network, Shape
 from ..records.storage import Record
 from ..timing import PaddedSteps
@@ -241,19 +241,19 @@ def _carried_out(place: RankContext, run: TrainingRun, pacing: PaddedSteps, fini
             kept.trace.append(flat(averaging.parameters))
 
     barrier()
-    clock = averaging.clock = _clock(run, place.size)
-    rounds = training_rounds(averaging, [replica], before_step=trace, pacing=pacing, probing=probing)
+    clock = averaging.engine.clock = _clock(run, place.size)
+    rounds = training_rounds(averaging.engine, [replica], before_step=trace, pacing=pacing, probing=probing)
     for (account,) in rounds:
         sleep()
         kept.seconds.append(clock.seconds())
-        kept.models.append(common_model(averaging, watched))
+        kept.models.append(common_model(averaging.engine, watched))
         kept.rounds.append(account)
         if place.rank == 0:
             finish.decide(account.index, run.is_over(kept.seconds[-1], averaging.total_steps))
         if finish.await_decision(account.index):
             break
-    if averaging.overlapped is not None:  # nothing may be under way when the next run makes groups of its own
-        averaging.overlapped.drain(averaging.total_steps)
+    if averaging.engine.overlapped is not None:  # nothing may be under way when the next run makes groups of its own
+        averaging.engine.overlapped.drain(averaging.total_steps)
     kept.rule, kept.probes = averaging.schedule_state.to_dict(), len(probing.durations)
     return kept
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+Error = tuple[float, float, float]  # error2, norm2 and error_along of a Round
+
 
 @dataclass(frozen=True)
 class Round:

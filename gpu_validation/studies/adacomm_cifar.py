@@ -22,12 +22,12 @@ import torch
 
 from bounds.runtime import Constant, RuntimeModel, ShiftedExponential
 from bounds.schedules import AdaComm, Fixed, Schedule
-from gpu_validation.local_sgd.parts import Pacing
+from gpu_validation.averaging.settings import Pacing
 from operators import Key
 
+from ..averaging.pacing.clock import SimulatedClock
+from ..averaging.simulated import SimulatedWorkers
 from ..distributed.launch import RunFailed
-from ..local_sgd.clock import SimulatedClock
-from ..local_sgd.simulated import SimulatedWorkers
 from ..measurement.local_steps import Replica, training_rounds
 from ..measurement.spec import TrainingRun
 from ..records.storage import Record
@@ -245,9 +245,9 @@ class _Run:
         track, workers, clock = self.track, self.workers, self.workers.clock
         series: Record = {name: [] for name in ("seconds", "step", "taus", "losses", "accuracies")}
         if first:
-            self._look(series, workers.periods.tau)
-        taus, worked_s, before = [], 0.0, workers.periods.total_steps
-        every, rounds = track.budget / self.study.points, training_rounds(workers, self.replicas)
+            self._look(series, workers.tau)
+        taus, worked_s, before = [], 0.0, workers.total_steps
+        every, rounds = track.budget / self.study.points, training_rounds(workers.engine, self.replicas)
         while clock.seconds() < end:
             began, shown = time.perf_counter(), int(clock.seconds() / every)
             account = next(rounds)
@@ -257,7 +257,7 @@ class _Run:
             taus.append(account[0].tau)
             if int(clock.seconds() / every) > shown or clock.seconds() >= end:
                 self._look(series, account[0].tau)
-        steps = workers.periods.total_steps - before
+        steps = workers.total_steps - before
         return {
             **series,
             "rounds": [[tau, len(list(same))] for tau, same in itertools.groupby(taus)],
@@ -274,7 +274,7 @@ class _Run:
     def _look(self, found: Record, tau: int) -> None:
         """Loss and accuracy of the averaged model, which costs no simulated time."""
         found["seconds"].append(self.workers.clock.seconds())
-        found["step"].append(self.workers.periods.total_steps)
+        found["step"].append(self.workers.total_steps)
         found["taus"].append(tau)
         with torch.no_grad():
             found["losses"].append(float(self.track.workload.objective(self.models[0])))

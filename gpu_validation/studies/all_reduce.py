@@ -21,11 +21,10 @@ from operators.exchange.choice import shards
 from operators.feedback.bias import BiasWarning
 from operators.random import normal
 
+from ..averaging.exchange.parts import Gather, TwoShot, exchange_named
+from ..averaging.periodic_averaging import PeriodicAveraging
 from ..distributed.collectives import barrier, gather_arrays
 from ..distributed.launch import RankContext, run_ranks
-from ..local_sgd.candidates import exchange_named
-from ..local_sgd.parts import Gather, TwoShot
-from ..local_sgd.periodic_averaging import PeriodicAveraging
 from ..measurement.spec import TrainingRun
 from ..measurement.training import run_training
 from ..network import Network, Shape

@@ -13,7 +13,7 @@ import torch
 from operators import ErrorFeedback, Feedback, Key, Operator, ScaledSign, SignSGD, TopK
 from operators.random import uniform
 
-from ..local_sgd.simulated import SimulatedWorkers
+from ..averaging.simulated import SimulatedWorkers
 from ..measurement.local_steps import Replica, training_rounds
 from ..measurement.spec import TrainingRun
 from ..measurement.streams import MESSAGES
@@ -221,7 +221,7 @@ def descend(workload: LogisticRegression, method: Method, workers: int, eta: flo
     run = TrainingRun(replace(workload, eta=eta), 1, None, seed, steps=steps)
     replicas = [Replica.of(run, rank, stream=None) for rank in range(workers)]
     models, optimizers = [r.model for r in replicas], [r.optimizer for r in replicas]
-    group = SimulatedWorkers(models, optimizers, schedule=1, operator=method, key=Key(seed).fold_in(MESSAGES))
+    group = SimulatedWorkers(models, optimizers, schedule=1, operator=method, key=Key(seed).fold_in(MESSAGES)).engine
     curve, norms, bits, memory2 = [], [], 0, 0.0
     uncompressed = np.zeros_like(group.workers[0].anchor.numpy())  # the mean of all steps
     start = group.workers[0].anchor.numpy().copy()

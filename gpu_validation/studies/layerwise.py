@@ -15,7 +15,7 @@ from bounds.claims import Claim, Contractive, Unbiased
 from operators import QSGD, TCDQ, Key, Operator, ScaledSign, TernGrad, TopK
 from operators.combinators.scope import LayerWise
 
-from ..local_sgd.simulated import SimulatedWorkers
+from ..averaging.simulated import SimulatedWorkers
 from ..measurement.local_steps import Replica, training_rounds
 from ..measurement.shared_model import shared_steps
 from ..measurement.spec import TrainingRun
@@ -81,8 +81,8 @@ class LayerWiseStudy(Study):
         models, optimizers = [r.model for r in replicas], [r.optimizer for r in replicas]
         scoped = LayerWise.of(operator, models[0].parameters()) if layers else operator
         group = SimulatedWorkers(models, optimizers, schedule=1, operator=scoped, key=Key(seed).fold_in(TRAIN))
-        for _ in training_rounds(group, replicas):
-            if run.is_over(0.0, group.periods.total_steps):
+        for _ in training_rounds(group.engine, replicas):
+            if run.is_over(0.0, group.total_steps):
                 break
         return float(workload.objective(models[0]).detach())
 

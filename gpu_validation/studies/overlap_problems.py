@@ -22,9 +22,9 @@ from bounds.dynamics.outer import OuterStep, Workers, expected_loss, second_mome
 from bounds.runtime import RuntimeModel, ShiftedExponential, seconds_per_step_in_flight
 from bounds.schedules import AdaComm
 
+from ..averaging.merge.rules import Blocking, Corrected, Delayed, Eager, Merge, Overwrite
+from ..averaging.outer import Nesterov
 from ..distributed.tensors import flat
-from ..local_sgd.merge_rules import Blocking, Corrected, Delayed, Eager, Merge, Overwrite
-from ..local_sgd.outer import Nesterov
 from ..measurement.spec import TrainingRun
 from ..network import Shape
 from ..records.storage import Record

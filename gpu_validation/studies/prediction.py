@@ -30,8 +30,8 @@ from ratedist.pilots.pilot import Pilot
 from ratedist.pilots.plan import ranking_number
 from ratedist.plans.run import Rhythm
 
+from ..averaging.exchange.parts import exchange_named
 from ..distributed.launch import RankContext, run_ranks
-from ..local_sgd.candidates import exchange_named
 from ..measurement.spec import TrainingRun
 from ..measurement.training import run_training
 from ..network import Network, Shape

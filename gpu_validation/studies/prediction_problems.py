@@ -15,10 +15,10 @@ from bounds.runtime import Communication, Ring, RingGather, RuntimeModel, Shifte
 from operators import ErrorFeedback, Feedback, Key, Operator, compressor
 from operators.exchange import Exchange
 
+from ..averaging.engine import Engine
+from ..averaging.exchange.parts import exchange_named
+from ..averaging.pacing.clock import Clock, SimulatedClock, Synchronisation
 from ..distributed.tensors import flat, floating_tensors
-from ..local_sgd.candidates import exchange_named
-from ..local_sgd.clock import Clock, SimulatedClock, Synchronisation
-from ..local_sgd.engine import Rounds
 from ..measurement.curves import objective
 from ..measurement.local_steps import Replica, training_rounds
 from ..measurement.simulation import engine_of
@@ -438,7 +438,7 @@ def _started(
     return replicas, clocks, rounds(engine, replicas)
 
 
-def synchronous_rounds(engine: Rounds, replicas: Sequence[Replica]) -> Iterator[list[Round]]:
+def synchronous_rounds(engine: Engine, replicas: Sequence[Replica]) -> Iterator[list[Round]]:
     """Step with the mean gradient, as DistributedDataParallel does; with Adam it is not the mean of local steps."""
     while True:
         losses = [replica.gradient(engine.periods.total_steps).detach() for replica in replicas]

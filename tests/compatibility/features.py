@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, TensorDataset
 
-from gpu_validation.local_sgd.merge_rules import Blocking
+from gpu_validation.averaging.merge.rules import Blocking
 
 STEPS, BATCH, INPUTS, CLASSES = 12, 8, 6, 3
 

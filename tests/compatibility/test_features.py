@@ -23,20 +23,20 @@ GUIDE = Path(__file__).parents[2] / "docs/guides/compatibility.md"
 RANKS, TAU = 2, 4
 ELSEWHERE = {  # further rows, and the tests that they have below tests/
     "warm-up from 0, `AdaComm`": (
-        "gpu_validation/local_sgd/test_learning_rates.py",
+        "gpu_validation/averaging/test_learning_rates.py",
         "test_telemetry_changes_nothing_in_real_ranks_at_any_learning_rate",
     ),
     'warm-up from 0, `schedule="auto"`': (
-        "gpu_validation/local_sgd/test_learning_rates.py",
+        "gpu_validation/averaging/test_learning_rates.py",
         "test_telemetry_changes_nothing_in_real_ranks_at_any_learning_rate",
     ),
     "saving by torch": (
-        "gpu_validation/local_sgd/test_savers.py",
+        "gpu_validation/averaging/test_savers.py",
         "test_torch_saves_a_model_and_its_parts_bit_for_bit_and_no_more",
     ),
-    "saving by safetensors": ("gpu_validation/local_sgd/test_savers.py", "test_safetensors_saves_a_model_bit_for_bit"),
+    "saving by safetensors": ("gpu_validation/averaging/test_savers.py", "test_safetensors_saves_a_model_bit_for_bit"),
     "saving by `torch.distributed.checkpoint`, accelerate, transformers": (
-        "gpu_validation/local_sgd/test_savers.py",
+        "gpu_validation/averaging/test_savers.py",
         "test_two_ranks_save_and_load_by_other_libraries_bit_for_bit",
     ),
     "elastic restart of torchrun (max-restarts)": (

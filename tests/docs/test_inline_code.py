@@ -30,7 +30,7 @@ from bounds.schedules import AdaComm, Fixed, Observation
 from bounds.symbols import *
 from gpu_validation import *
 from gpu_validation.adapters.model_updates import trainable_parameters
-from gpu_validation.local_sgd.mixing import *
+from gpu_validation.averaging.mixing import *
 from gpu_validation.workloads import *
 from operators import *
 from operators.laws import *

@@ -98,7 +98,7 @@ def exported():
 def needs_entries(value):
     """Whether callers outside the package give it parameters: what no stub exports has a sentence, and no sections."""
     owner = value.__qualname__.partition(".")[0]
-    return not value.__module__.startswith("gpu_validation.local_sgd.") or owner in exported()
+    return not value.__module__.startswith("gpu_validation.averaging.") or owner in exported()
 
 
 def test_stubs_export_what_training_scripts_use():

@@ -12,14 +12,14 @@ import torch
 import torch.distributed as dist
 
 from gpu_validation import Nesterov
+from gpu_validation.averaging.exchange.parts import TwoShot
+from gpu_validation.averaging.membership.roll_call import Nodes
+from gpu_validation.averaging.merge.rules import Corrected
+from gpu_validation.averaging.periodic_averaging import PeriodicAveraging
 from gpu_validation.distributed.checkpoint import Checkpoint
 from gpu_validation.distributed.orphans import die_with
-from gpu_validation.local_sgd.merge_rules import Corrected
-from gpu_validation.local_sgd.parts import Nodes, TwoShot
-from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from operators import ErrorFeedback, ScaledSign
-
-from .test_killed_ranks import FORK, MOMENTS, SENTENCE, equal, network
+from tests.gpu_validation.test_killed_ranks import FORK, MOMENTS, SENTENCE, equal, network
 
 pytestmark = pytest.mark.timeout(300)
 VICTIM, STEPS, TAU, DELAY = 1, 12, 4, 3
@@ -85,7 +85,7 @@ def rank_main(kind, rank, folder, run, killer):
             began = time.monotonic()
             averaging.step()
             if step + 1 == SAVED:
-                assert averaging.overlapped.parts[-1].flight is not None
+                assert averaging.engine.overlapped.parts[-1].flight is not None
                 checkpoint.save(SAVED)
                 if killer:
                     killer.armed = True

@@ -15,10 +15,10 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
+from gpu_validation.averaging.exchange.parts import TwoShot
+from gpu_validation.averaging.periodic_averaging import PeriodicAveraging
 from gpu_validation.distributed.checkpoint import Checkpoint
 from gpu_validation.distributed.orphans import die_with
-from gpu_validation.local_sgd.parts import TwoShot
-from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from operators import ErrorFeedback, ScaledSign
 from operators.ddp import register
 from operators.summed import SharedScale

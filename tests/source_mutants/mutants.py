@@ -88,8 +88,8 @@ MUTANTS = tuple(
         ),
         # gpu_validation
         ("gpu_validation/studies/grid/rows.py", "max(abs(sample.low - law.mean),", "min(abs(sample.low - law.mean),"),
-        ("gpu_validation/local_sgd/buffers.py", "quotient % 2 == 1", "quotient % 2 == 0"),
-        ("gpu_validation/local_sgd/merge_rules.py", "theta + (model - before)", "theta - (model - before)"),
+        ("gpu_validation/averaging/worker.py", "quotient % 2 == 1", "quotient % 2 == 0"),
+        ("gpu_validation/averaging/merge/rules.py", "theta + (model - before)", "theta - (model - before)"),
         ("gpu_validation/studies/topologies.py", "sum((b + 7) // 8", "sum(b // 8"),
         ("gpu_validation/workloads/data/synthetic_images.py", "start=numbers * start", "start=start"),
         (
@@ -117,6 +117,6 @@ MUTANTS = tuple(
             "seconds[-1] > patience * best_s",
             "seconds[-1] < patience * best_s",
         ),
-        ("gpu_validation/local_sgd/mixing/mixing.py", "norm(W - 1 / len(W), 2)", "norm(W, 2)"),
+        ("gpu_validation/averaging/mixing.py", "norm(W - 1 / len(W), 2)", "norm(W, 2)"),
     )
 )

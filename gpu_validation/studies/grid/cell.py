@@ -16,13 +16,13 @@ from operators.feedback.bias import BiasWarning
 from operators.inputs import canonical
 from operators.random import normal
 
+from ...averaging.periodic_averaging import PeriodicAveraging, Round
 from ...distributed.collectives import ProcessTransport, barrier, gather_arrays
 from ...distributed.interface_counters import interface_bytes, interface_counter, sent_between
 from ...distributed.launch import GLOO, RankContext
 from ...distributed.message_counts import averaging_messages, barrier_messages
 from ...distributed.position import at
 from ...distributed.tensors import flat, floating_tensors, load
-from ...local_sgd.periodic_averaging import PeriodicAveraging, Round
 from ...measurement.batched_gradients import Rows
 from ...measurement.ensemble import Ensemble, run_seeds
 from ...measurement.local_steps import training_rounds
@@ -294,7 +294,7 @@ def _one_seed(
         at(step=f"seed {seed}, step {len(collected.trace) + 1} of {cells.steps}", tensor=tensors)
         collected.trace.append(flat(watched))
 
-    for (account,) in training_rounds(averaging, [replica], before_step=trace, pacing=pacing):
+    for (account,) in training_rounds(averaging.engine, [replica], before_step=trace, pacing=pacing):
         if timed:
             time.sleep(cells.delay_s)
         collected.rounds.append(account)

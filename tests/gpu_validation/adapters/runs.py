@@ -7,8 +7,9 @@ from torch.nn.functional import cross_entropy
 
 from bounds.runtime import Exponential, RuntimeModel
 from gpu_validation import Nesterov, PeriodicAveraging, SimulatedClock
-from gpu_validation.local_sgd.merge_rules import Corrected
-from gpu_validation.local_sgd.parts import Pacing, TwoShot
+from gpu_validation.averaging.exchange.parts import TwoShot
+from gpu_validation.averaging.merge.rules import Corrected
+from gpu_validation.averaging.settings import Pacing
 from operators import QSGD, ErrorFeedback, Key, TopK
 
 RANKS, STEPS, TAU, BATCH, LR = 2, 10, 4, 8, 0.1

@@ -7,9 +7,7 @@ from accelerate import Accelerator
 from gpu_validation.adapters import accelerated
 from gpu_validation.adapters.accelerated import LocalSGD
 from gpu_validation.adapters.wrapping import local_gradients
-
-from ..ranks import in_ranks
-from .runs import (
+from tests.gpu_validation.adapters.runs import (
     LR,
     RANKS,
     SETTINGS,
@@ -25,6 +23,7 @@ from .runs import (
     outcome,
     plain,
 )
+from tests.gpu_validation.ranks import in_ranks
 
 pytestmark = pytest.mark.timeout(120)
 

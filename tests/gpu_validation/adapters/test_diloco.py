@@ -67,7 +67,7 @@ def test_a_whole_last_round_is_not_followed_by_another_outer_step_and_later_step
             last = torch.nn.utils.parameters_to_vector(model.parameters()).detach().clone()
         same = torch.equal(last, torch.nn.utils.parameters_to_vector(model.parameters()))
         optimizer.step()
-        return same, running.averaging.total_steps, running.averaging.periods.rounds
+        return same, running.averaging.total_steps, running.averaging.engine.periods.rounds
 
     assert in_ranks(work, processes=RANKS) == [(True, 4, 2)] * RANKS
 

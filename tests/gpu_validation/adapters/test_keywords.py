@@ -9,7 +9,7 @@ import torch
 from gpu_validation import PeriodicAveraging, SimulatedWorkers
 from gpu_validation.adapters.diloco import DiLoCo
 from gpu_validation.adapters.keywords import AveragingKeywords
-from gpu_validation.local_sgd.keywords import _OTHER_WORDS, _PARTS, ScheduledParts
+from gpu_validation.averaging.settings import _OTHER_WORDS, _PARTS, ScheduledParts
 from operators import QSGD
 
 

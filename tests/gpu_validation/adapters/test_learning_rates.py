@@ -9,10 +9,20 @@ from torch.nn.parallel import DistributedDataParallel
 
 from bounds.schedules import AdaComm
 from gpu_validation import PeriodicAveraging
-from gpu_validation.local_sgd.outer import BlockMomentum
-
-from ..ranks import in_ranks
-from .runs import LR, RANKS, STEPS, TAU, Network, as_torchrun, auto, batches, different, outcome
+from gpu_validation.averaging.outer import BlockMomentum
+from tests.gpu_validation.adapters.runs import (
+    LR,
+    RANKS,
+    STEPS,
+    TAU,
+    Network,
+    as_torchrun,
+    auto,
+    batches,
+    different,
+    outcome,
+)
+from tests.gpu_validation.ranks import in_ranks
 
 pytestmark = pytest.mark.timeout(200)
 
@@ -150,7 +160,7 @@ def with_accelerate(place, path, case):
 
 
 def with_transformers(place, path, case, folder, optimizer=optimizer_of, scheduler=scheduler_of, **arguments):
-    from .hugging_face_runs import AveragingCallback, trainer_of
+    from tests.gpu_validation.adapters.hugging_face_runs import AveragingCallback, trainer_of
 
     schedule, settings = CASES[case]()
     trainer = trainer_of(folder / str(place.rank), **arguments)
@@ -163,7 +173,7 @@ def with_transformers(place, path, case, folder, optimizer=optimizer_of, schedul
 
 
 def with_lightning(place, path, case):
-    from . import lightning_runs
+    from tests.gpu_validation.adapters import lightning_runs
 
     class Module(lightning_runs.Module):
         def configure_optimizers(self):
@@ -205,7 +215,7 @@ def test_accelerate_trains_at_any_learning_rate():
 
 @pytest.mark.thorough
 def test_transformers_trains_at_any_learning_rate(tmp_path):
-    from . import hugging_face_runs  # noqa: F401  imported once, before the ranks
+    from tests.gpu_validation.adapters import hugging_face_runs  # noqa: F401  imported once, before the ranks
 
     checked(lambda place, path, case: with_transformers(place, path, case, tmp_path), FEW)
 
@@ -214,7 +224,7 @@ def test_transformers_trains_at_any_learning_rate(tmp_path):
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of Lightning, about the small run
 @pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")  # torch's, about Lightning
 def test_lightning_trains_at_any_learning_rate():
-    from . import lightning_runs  # noqa: F401
+    from tests.gpu_validation.adapters import lightning_runs  # noqa: F401
 
     checked(with_lightning, FEW, scheduler_first=True)
 
@@ -224,7 +234,7 @@ def test_the_trainers_own_warm_up_and_adafactor_train_with_every_schedule(tmp_pa
     from transformers import get_scheduler
     from transformers.optimization import Adafactor, AdafactorSchedule
 
-    from . import hugging_face_runs  # noqa: F401
+    from tests.gpu_validation.adapters import hugging_face_runs  # noqa: F401
 
     def linear(optimizer, path):
         return get_scheduler("linear", optimizer, num_warmup_steps=3, num_training_steps=STEPS)

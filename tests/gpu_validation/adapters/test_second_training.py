@@ -5,9 +5,20 @@ import torch
 from torch.nn.parallel import DistributedDataParallel
 
 from gpu_validation import PeriodicAveraging
-
-from ..ranks import in_ranks
-from .runs import LR, RANKS, SETTINGS, STEPS, TAU, Network, as_torchrun, batches, different, outcome, plain
+from tests.gpu_validation.adapters.runs import (
+    LR,
+    RANKS,
+    SETTINGS,
+    STEPS,
+    TAU,
+    Network,
+    as_torchrun,
+    batches,
+    different,
+    outcome,
+    plain,
+)
+from tests.gpu_validation.ranks import in_ranks
 
 pytestmark = pytest.mark.timeout(200)
 FAILURES = {"error": (3, RuntimeError), "interrupt": (6, KeyboardInterrupt), "first": (1, ValueError)}
@@ -120,8 +131,7 @@ def diloco(place):
 
 def hugging_face(place, folder):
     from gpu_validation.adapters import hugging_face as adapter
-
-    from .hugging_face_runs import AveragingCallback, trainer_of
+    from tests.gpu_validation.adapters.hugging_face_runs import AveragingCallback, trainer_of
 
     adapter.PeriodicAveraging = FailingAveraging
     as_torchrun(place)
@@ -148,8 +158,7 @@ def lightning(place):
     from torch.utils.data import DataLoader
 
     from gpu_validation.adapters import lightning as adapter
-
-    from .lightning_runs import Module
+    from tests.gpu_validation.adapters.lightning_runs import Module
 
     adapter.PeriodicAveraging = FailingAveraging
     as_torchrun(place)

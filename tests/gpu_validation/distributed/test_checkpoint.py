@@ -19,11 +19,11 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
+from gpu_validation.averaging.periodic_averaging import PeriodicAveraging
 from gpu_validation.distributed import checkpoint as module
 from gpu_validation.distributed.checkpoint import Checkpoint, CheckpointError
 from gpu_validation.distributed.launch import RunFailed, run_ranks
 from gpu_validation.distributed.tensors import flat
-from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from operators import QSGD, ErrorFeedback, Key, TopK
 from operators.ddp import register
 

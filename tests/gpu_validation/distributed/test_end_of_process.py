@@ -10,7 +10,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from gpu_validation import PeriodicAveraging
-from gpu_validation.local_sgd.merge_rules import Corrected
+from gpu_validation.averaging.merge.rules import Corrected
 from operators import QSGD, Message
 from operators.ddp.collectives import Gather, Scatter
 

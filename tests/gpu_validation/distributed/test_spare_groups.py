@@ -17,14 +17,14 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from gpu_validation import PeriodicAveraging, pilot
+from gpu_validation.averaging.exchange.parts import TwoShot
+from gpu_validation.averaging.membership.roll_call import Nodes, Uneven
+from gpu_validation.averaging.merge.rules import Blocking, Corrected, Delayed, Eager, Overwrite
+from gpu_validation.averaging.outer import Nesterov
 from gpu_validation.distributed.collectives import ProcessTransport
-from gpu_validation.local_sgd.merge_rules import Blocking, Corrected, Delayed, Eager, Overwrite
-from gpu_validation.local_sgd.outer import Nesterov
-from gpu_validation.local_sgd.parts import Nodes, TwoShot, Uneven
 from operators import QSGD, ErrorFeedback, Key, TopK
 from operators.ddp import register
-
-from ..ranks import in_ranks
+from tests.gpu_validation.ranks import in_ranks
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -7,7 +7,7 @@ import pytest
 from bounds.runtime import Constant, Exponential, RuntimeModel, ShiftedExponential
 from bounds.schedules import AdaComm, GradientRetention
 from gpu_validation import SGD, Nesterov
-from gpu_validation.local_sgd.merge_rules import Corrected, Delayed, Eager, Overwrite
+from gpu_validation.averaging.merge.rules import Corrected, Delayed, Eager, Overwrite
 from gpu_validation.measurement.batched_simulation import simulate_together
 from gpu_validation.measurement.simulation import simulate
 from gpu_validation.measurement.spec import TrainingRun

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
+from gpu_validation.averaging.simulated import SimulatedWorkers
 from gpu_validation.distributed.tensors import flat
-from gpu_validation.local_sgd.simulated import SimulatedWorkers
 from gpu_validation.measurement.ensemble import Rows, run_seeds
 from gpu_validation.studies import Cells, Preset
 from gpu_validation.studies.carry_out import carry_out

@@ -8,8 +8,8 @@ import torch
 
 from bounds.runtime import Constant, ShiftedExponential
 from bounds.schedules import AdaComm
+from gpu_validation.averaging.periodic_averaging import PeriodicAveraging
 from gpu_validation.distributed.launch import run_ranks
-from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
 from gpu_validation.measurement.spec import TrainingRun
 from gpu_validation.measurement.streams import MINI_BATCHES
 from gpu_validation.measurement.training import run_training

@@ -7,7 +7,7 @@ import pytest
 
 from bounds.runtime import Constant, RuntimeModel
 from gpu_validation import Nesterov
-from gpu_validation.local_sgd.merge_rules import Corrected, Delayed, Eager
+from gpu_validation.averaging.merge.rules import Corrected, Delayed, Eager
 from gpu_validation.measurement.batched_simulation import simulate_together
 from gpu_validation.measurement.spec import TrainingRun
 from gpu_validation.measurement.training import _Finish, run_training

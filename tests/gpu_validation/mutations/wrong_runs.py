@@ -10,14 +10,13 @@ from unittest import mock
 
 import torch
 
-from gpu_validation.local_sgd.delta_codec import Receiver
+from gpu_validation.averaging.exchange.movements import Receiver
 from gpu_validation.measurement import ensemble
 from gpu_validation.verdicts.verdict import Comparison
 from gpu_validation.workloads import Draw, Quadratic
 from operators import Key, Message
-
-from .bench import LOSSLESS, Bench
-from .mutation import Mutation
+from tests.gpu_validation.mutations.bench import LOSSLESS, Bench
+from tests.gpu_validation.mutations.mutation import Mutation
 
 Messages = Mapping[int, Message]
 Mean = tuple[torch.Tensor, dict[int, torch.Tensor]]

@@ -3,14 +3,14 @@
 import pytest
 import torch
 
-from gpu_validation.local_sgd.merge_rules import Corrected
-from gpu_validation.local_sgd.parts import Gather, Nodes, TwoShot
-from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
+from gpu_validation.averaging.exchange.parts import Gather, TwoShot
+from gpu_validation.averaging.membership.roll_call import Nodes
+from gpu_validation.averaging.merge.rules import Corrected
+from gpu_validation.averaging.periodic_averaging import PeriodicAveraging
 from gpu_validation.telemetry import read_folder, report_of
 from gpu_validation.verdicts.verdict import Verdict
 from operators import ErrorFeedback, Key, own
-
-from ..ranks import in_ranks
+from tests.gpu_validation.ranks import in_ranks
 
 pytestmark = pytest.mark.timeout(120)
 D, TAU, ROUNDS, STATED = 60, 2, 6, 16  # bits per coordinate; the output travels besides in 32

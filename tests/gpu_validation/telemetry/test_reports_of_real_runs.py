@@ -7,16 +7,15 @@ import pytest
 import torch
 
 from bounds.schedules import AdaComm
-from gpu_validation.local_sgd.mixing import Sampled, ring
-from gpu_validation.local_sgd.outer import BlockMomentum
-from gpu_validation.local_sgd.parts import Pacing
-from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
+from gpu_validation.averaging.mixing import Sampled, ring
+from gpu_validation.averaging.outer import BlockMomentum
+from gpu_validation.averaging.periodic_averaging import PeriodicAveraging
+from gpu_validation.averaging.settings import Pacing
 from gpu_validation.telemetry import Known, read_folder, report_of
 from gpu_validation.verdicts.verdict import Evidence, Verdict
 from operators import ErrorFeedback, Key, ScaledSign, TopK
-
-from ..ranks import in_ranks
-from .dishonest import Boasting, Halved, HalvedSigns, Honest, Short, ShortSigns
+from tests.gpu_validation.ranks import in_ranks
+from tests.gpu_validation.telemetry.dishonest import Boasting, Halved, HalvedSigns, Honest, Short, ShortSigns
 
 pytestmark = pytest.mark.timeout(120)
 D, ROUNDS = 60, 120

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 import torch
 
+from gpu_validation.averaging.exchange.movements import Receiver
+from gpu_validation.averaging.exchange.parts import TwoShot
+from gpu_validation.averaging.membership.roll_call import Uneven
+from gpu_validation.averaging.mixing import Sampled
+from gpu_validation.averaging.outer import BlockMomentum
+from gpu_validation.averaging.periodic_averaging import PeriodicAveraging
+from gpu_validation.averaging.worker import Worker
 from gpu_validation.cli import main
-from gpu_validation.local_sgd.delta_codec import Receiver
-from gpu_validation.local_sgd.mixing import Sampled
-from gpu_validation.local_sgd.outer import BlockMomentum
-from gpu_validation.local_sgd.parts import TwoShot, Uneven
-from gpu_validation.local_sgd.periodic_averaging import PeriodicAveraging
-from gpu_validation.local_sgd.worker import Worker
 from operators import ErrorFeedback, Key, RandomK, ScaledSign, TopK
-
-from ..ranks import in_ranks
+from tests.gpu_validation.ranks import in_ranks
 
 pytestmark = pytest.mark.timeout(240)
 D = 60

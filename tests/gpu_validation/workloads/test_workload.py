@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from gpu_validation.local_sgd.simulated import vmapped_gradients
+from gpu_validation.averaging.simulated import vmapped_gradients
 from gpu_validation.workloads import (
     Dirichlet,
     HeterogeneousQuadratics,

@@ -2,16 +2,14 @@
 
 import torch
 
+from gpu_validation.averaging.exchange.movements import Payload, Receiver, Sender
 from gpu_validation.distributed.launch import run_ranks
-from gpu_validation.local_sgd.delta_codec import Receiver, Sender
-from gpu_validation.local_sgd.payload import Payload
 from operators import Key, Message, ScaledSign
 from operators.ddp.bucket import Layout
 from operators.ddp.collectives import Gather, Scatter
 from operators.ddp.ends import GatherEnds, TwoShotEnds
 from operators.feedback.memoryless import Memoryless
-
-from ...spy_device import Spy
+from tests.spy_device import Spy
 
 SIZES, KEY = {"a": 300, "b": 1000}, Key(3)
 VECTOR = 4 * min(SIZES.values()) // 2  # bytes of the shortest shard

@@ -10,7 +10,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import operators.fsdp
 from gpu_validation import PeriodicAveraging
-from gpu_validation.local_sgd.parts import TwoShot
+from gpu_validation.averaging.exchange.parts import TwoShot
 from operators import QSGD, BiasWarning, BlockInteger, ErrorFeedback, FloatCast, PowerSGD, ScaledSign, SignSGD, TopK
 from operators.ddp import register
 from operators.feedback.bias import warn_of_bias

@@ -1,0 +1,1 @@
+"""How movements or models travel."""

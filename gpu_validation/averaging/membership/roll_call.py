@@ -1,0 +1,165 @@
+"""Membership parts, and roll calls before synchronisations of ranks that may run out of data.
+
+A rank counts if it has made a local step since the last roll call.  A rank that has left still forwards messages, so
+that the process group does not change and all ranks hold the same model after every synchronisation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from ...distributed.quorum import Quorum
+from ...distributed.step_check import UnevenSteps
+from ...distributed.transport import Transport
+from ...records.numbers import whole_number
+from ..mixing import Mixing
+
+
+@dataclass(frozen=True)
+class All:
+    """All ranks take part in every averaging, each after the same number of local steps."""
+
+
+@dataclass(frozen=True)
+class Uneven:
+    """Ranks may have different numbers of local steps; each rank ends with ``leave``.
+
+    Every averaging begins with a roll call of 8 bytes from every rank to every other.
+    """
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Consecutive ranks form a node and sum their movements exactly, one shard per rank.
+
+    Nodes exchange the compressed means of the shards.  A node then sends as much over the slow link as one rank would.
+
+    Parameters
+    ----------
+    ranks_per_node : int
+        Ranks of a node, >= 1.
+
+    Raises
+    ------
+    ValueError
+        For any other value.
+    """
+
+    ranks_per_node: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ranks_per_node", whole_number("ranks_per_node", self.ranks_per_node))
+        if self.ranks_per_node < 1:
+            raise ValueError(f"ranks_per_node must be >= 1; got {self.ranks_per_node}")
+
+
+Membership = All | Uneven | Nodes | Quorum
+
+
+@final
+@dataclass(frozen=True)
+class Present(Mixing):
+    """Average the models of some ranks; all ranks receive the mean.
+
+    Parameters
+    ----------
+    ranks : tuple of int
+        Ranks that count, ascending.
+    """
+
+    ranks: tuple[int, ...]
+
+    common = True
+
+    def members(self, round_index: int, m: int) -> Sequence[int]:
+        """Return the ranks."""
+        return self.ranks
+
+    def matrix(self, m: int, round_index: int = 0) -> np.ndarray:
+        """Return equal weights in the ranks' columns."""
+        W = np.zeros((m, m))
+        W[:, list(self.ranks)] = 1 / len(self.ranks)
+        return W
+
+
+@dataclass(frozen=True)
+class Attendance:
+    """Result of a roll call, the same on all ranks.
+
+    Parameters
+    ----------
+    members : tuple of int
+        Ranks that have made a local step since the last roll call, or that are still training.
+    active : tuple of int
+        Ranks that are still training.
+    steps : int
+        Largest number of local steps of any rank since the last roll call.
+    """
+
+    members: tuple[int, ...]
+    active: tuple[int, ...]
+    steps: int
+
+
+class RollCall:
+    """Roll calls of the ranks hosted here: each sends 8 bytes to every other rank."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self.left: set[int] = set()  # of the ranks hosted here
+        self.gone: set[int] = set()  # of all ranks, by the last roll call
+        self.over = False
+
+    def leave(self, rank: int) -> None:
+        """Record that a rank hosted here has no more data.
+
+        Raises
+        ------
+        ValueError
+            If the rank is not hosted here, or has left before.
+        """
+        if rank not in self._transport.ranks or rank in self.left:
+            staying = [r for r in self._transport.ranks if r not in self.left]
+            raise ValueError(f"only a rank hosted here can leave, once; got rank {rank}: choose from {staying}")
+        self.left.add(rank)
+        self.gone.add(rank)
+
+    @property
+    def all_left(self) -> bool:
+        """Whether every rank hosted here has left."""
+        return len(self.left) == len(self._transport.ranks)
+
+    def stepping(self) -> list[bool]:
+        """Return which of the ranks hosted here make local steps."""
+        return [rank not in self.left for rank in self._transport.ranks]
+
+    def rows(self, steps: Sequence[int]) -> list[list[float]]:
+        """Return the roll-call row of every rank hosted here, from its local steps since the last roll call."""
+        ranks = zip(self._transport.ranks, steps, strict=True)
+        return [[float(-1 - count if rank in self.left else count)] for rank, count in ranks]
+
+    def call(self, rows: Sequence[Sequence[float]]) -> Attendance:
+        """Exchange the rows of ``rows`` and return the attendance; every rank must call it.
+
+        Raises
+        ------
+        UnevenSteps
+            On every rank, if ranks that are still training have made different numbers of steps.
+        """
+        numbers = [int(number) for (number,) in self._transport.all_gather_floats(rows)]
+        active = tuple(rank for rank, number in enumerate(numbers) if number >= 0)
+        counts = [number if number >= 0 else -1 - number for number in numbers]
+        going = {counts[rank] for rank in active}
+        if len(going) > 1 or (going and max(counts) > max(going)):
+            raise UnevenSteps(
+                f"all training ranks must make equally many local steps; got {counts}, of which {active} still train"
+            )
+        return Attendance(tuple(r for r, count in enumerate(counts) if count or r in active), active, max(counts))
+
+    def note(self, attendance: Attendance) -> None:
+        """Store which ranks have left."""
+        self.gone = {rank for rank in range(self._transport.size) if rank not in attendance.active}

@@ -1,0 +1,1 @@
+"""What an averaging does to a worker."""

@@ -1,0 +1,1 @@
+"""Schedules of an averaging: clock, inputs and probes."""
