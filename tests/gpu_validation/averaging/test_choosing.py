@@ -238,7 +238,7 @@ def test_the_rule_is_told_what_passes_a_link_and_what_coding_takes():
         schedule="auto",
         exchange=LADDER,
     )
-    gathered = pair.periods.rule.candidates[1]
+    gathered = pair.schedule_state.candidates[1]
     assert not gathered.twice
     assert gathered.link_bytes == pytest.approx(BYTE.bits(D).exact / 8)
 

@@ -106,16 +106,16 @@ def test_the_optimizers_state_is_restored():
     whole, _ = trajectory(PROBLEM, rounds=10, **settings)
     _, first = trajectory(PROBLEM, rounds=5, **settings)
     _, other = trajectory(PROBLEM, rounds=0, **settings)
-    for worker in other.workers:
-        worker.model.x.data.copy_(first.workers[0].anchor)
+    for worker in other.engine.workers:
+        worker.model.x.data.copy_(first.engine.workers[0].anchor)
     other.load_state_dict(first.state_dict())
     for _ in range(5 * TAU):
-        for worker in other.workers:
+        for worker in other.engine.workers:
             x = worker.model.x
             x.data -= ETA * torch.tensor(PROBLEM, dtype=torch.float64) * x.detach()
         other.step()
 
-    assert other.workers[0].anchor.tolist() == whole[-1].tolist()
+    assert other.engine.workers[0].anchor.tolist() == whole[-1].tolist()
 
 
 def test_frozen_parameters_stay_where_they_are():

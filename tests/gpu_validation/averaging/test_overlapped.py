@@ -165,7 +165,7 @@ def resumed_at(stop, settings):
     _, first = trajectory(PROBLEM, eta=ETA, tau=TAU, rounds=0, outer=Nesterov(0.3, 0.5), **settings)
     go_on(first, range(stop))
     _, second = trajectory(PROBLEM, eta=ETA, tau=TAU, rounds=0, outer=Nesterov(0.3, 0.5), **settings)
-    for worker, before in zip(second.workers, first.workers, strict=True):
+    for worker, before in zip(second.engine.workers, first.engine.workers, strict=True):
         worker.model.load_state_dict(before.model.state_dict())
     second.load_state_dict(first.state_dict())
     go_on(second, range(stop, 6 * TAU))

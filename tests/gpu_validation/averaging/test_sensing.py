@@ -385,8 +385,8 @@ def test_different_data_shorten_the_rounds_and_make_the_loss_jump(name):
     alike, taus_alike = virtual_run(different=False, jumps=jumps_alike, **SETTINGS[name])
     apart, taus_apart = virtual_run(different=True, jumps=jumps_apart, **SETTINGS[name])
 
-    state = apart.periods.rule
-    assert state.decline > 2 * alike.periods.rule.decline
+    state = apart.schedule_state
+    assert state.decline > 2 * alike.schedule_state.decline
     assert state.decline > 0.01
     assert np.mean(jumps_apart) > 0.02 > 3 * np.mean(jumps_alike)
     assert max(taus_apart[-3:]) < best_integer(delay_ratio=8.0, decline=LEAST_DECLINE * 2**0.5) == 69
