@@ -103,7 +103,7 @@ class MeanOfSums(Mean):
     settings = MappingProxyType({"operator": SharedScale()})
 
     def shots(self):
-        return (self.exchange._worker.sender, "encode"), (self.exchange.movements, "_summed")
+        return (self.exchange._worker.sender, "encode"), (self.exchange.engine.movements, "_summed")
 
 
 class HookOfSums(Hook):

@@ -505,4 +505,4 @@ def test_other_words_for_a_schedule_are_refused():
         SimulatedWorkers([model], schedule="adaptive")
     with pytest.raises(ValueError, match="need the optimizer"):
         SimulatedWorkers([model], schedule="auto")
-    assert pair_of_workers().periods.schedule == GradientRetention()
+    assert pair_of_workers().engine.periods.schedule == GradientRetention()
