@@ -46,7 +46,7 @@ class Virtual:
         self.optimizers = [torch.optim.SGD(model.parameters(), lr=WORKLOAD.eta) for model in self.models]
         clock = SimulatedClock(runtime or network(), m=M, key=Key(3))
         settings = {"schedule": Pacing("auto", clock=clock), "exchange": ladder, "key": Key(1)} | settings
-        self.engine = SimulatedWorkers(self.models, self.optimizers, **settings)
+        self.workers = SimulatedWorkers(self.models, self.optimizers, **settings)
         self.rounds, self.choices, self.ends = [], [], []
 
     def closure(self, rank, k):
@@ -59,13 +59,13 @@ class Virtual:
         return again
 
     def go_on(self, until):
-        for k in range(self.engine.periods.total_steps, until):
+        for k in range(self.workers.total_steps, until):
             closures = [self.closure(rank, k) for rank in range(M)]
             losses = [closure() for closure in closures]
             for optimizer in self.optimizers:
                 optimizer.step()
-            before = getattr(self.engine.periods.rule, "choice", None)
-            accounts = self.engine.step(losses, closures)
+            before = getattr(self.workers.schedule_state, "choice", None)
+            accounts = self.workers.step(losses, closures)
             if accounts:
                 self.rounds.append(accounts[0])
                 self.choices.append(before)
@@ -86,7 +86,7 @@ def test_bits_are_those_of_the_messages_that_were_sent():
         shards = [operator.bits(n).exact for n in lengths(D, M)]
         assert account.bits == (sum(shards),) * M
         assert account.mean_bits == tuple(shards)
-    assert [event.bits for event in run.engine.clock.events] == [sum(r.bits) + sum(r.mean_bits) for r in run.rounds]
+    assert [event.bits for event in run.workers.clock.events] == [sum(r.bits) + sum(r.mean_bits) for r in run.rounds]
 
     dear = Virtual(runtime=RuntimeModel(STEP, delay_s=2.0, m=M)).go_on(300)  # latency alone: nothing to gain
     assert dear.choices[:2] == [2, 1]
@@ -96,9 +96,9 @@ def test_bits_are_those_of_the_messages_that_were_sent():
 
 def test_what_travels_along_is_what_the_averaging_did():
     run = Virtual().go_on(200)
-    state, last = run.engine.periods.rule, run.rounds[-1]
+    state, last = run.workers.schedule_state, run.rounds[-1]
 
-    sent = np.array([row[-3:] for row in run.engine.inputs.rows(run.engine.clock)])
+    sent = np.array([row[-3:] for row in run.workers.engine.inputs.rows(run.workers.clock)])
     assert (sent[0, 0], sent[0, 1]) == (last.error2, last.norm2)
     assert len(set(sent[:, 2])) == 1  # all have the same mean
     assert sent[0, 2] == pytest.approx(float((run.ends[-1] - run.ends[-2]).square().sum()))
@@ -137,19 +137,19 @@ def test_the_probe_is_made_at_the_decoded_mean():
 def test_a_restart_is_exact(stop, tmp_path):
     straight = Virtual().go_on(200)
     first = Virtual().go_on(stop)
-    torch.save([first.engine.state_dict(), [model.state_dict() for model in first.models]], tmp_path / "state")
+    torch.save([first.workers.state_dict(), [model.state_dict() for model in first.models]], tmp_path / "state")
 
     saved, models = torch.load(tmp_path / "state", weights_only=True)
     again = Virtual()
     for model, values in zip(again.models, models, strict=True):
         model.load_state_dict(values)
-    again.engine.load_state_dict(saved)
+    again.workers.load_state_dict(saved)
     again.go_on(200)
 
     assert torch.equal(again.models_as_one(), straight.models_as_one())
     assert first.choices + again.choices == straight.choices
-    assert again.engine.clock.events == straight.engine.clock.events
-    assert again.engine.periods.rule == straight.engine.periods.rule
+    assert again.workers.clock.events == straight.workers.clock.events
+    assert again.workers.schedule_state == straight.workers.schedule_state
     assert len(set(straight.choices)) > 1
 
 
@@ -157,8 +157,8 @@ def test_a_restart_goes_by_the_coding_seconds_of_the_run_it_continues():
     first = Virtual().go_on(30)
     slower = replace(LADDER, codings=(Coding(0.0, 0.0), Coding(9.0, 9.0), Coding(9.0, 9.0)))
     again = Virtual(slower)
-    again.engine.load_state_dict(first.engine.state_dict())
-    assert again.engine.periods.rule == first.engine.periods.rule
+    again.workers.load_state_dict(first.workers.state_dict())
+    assert again.workers.schedule_state == first.workers.schedule_state
 
 
 RUN = TrainingRun(WORKLOAD, "auto", STEP, 5, steps=200, exchange=LADDER)
@@ -214,18 +214,18 @@ def test_another_model_is_tried_and_chosen_for_anew():
     run = Virtual().go_on(100)
     for model in run.models:
         model.more = torch.nn.Parameter(torch.zeros(10, dtype=torch.float64))
-    before = run.engine.periods.rule.candidates
-    run.engine.average()
-    after = run.engine.periods.rule
+    before = run.workers.schedule_state.candidates
+    run.workers.average()
+    after = run.workers.schedule_state
     assert [c.link_bytes > b.link_bytes for c, b in zip(after.candidates, before, strict=True)] == [True] * 3
     for model in run.models:
         model.more.grad = torch.zeros(10, dtype=torch.float64)
     run.go_on(300)
-    assert len(run.engine.periods.rule.windows_s[2]) > 0
+    assert len(run.workers.schedule_state.windows_s[2]) > 0
 
 
 def test_the_rule_is_told_what_passes_a_link_and_what_coding_takes():
-    whole, byte, coarse = Virtual().engine.periods.rule.candidates
+    whole, byte, coarse = Virtual().workers.schedule_state.candidates
     assert whole.link_bytes == pytest.approx(2 * (M - 1) / M * 8 * D)  # float64, summed
     for candidate, operator in ((byte, BYTE), (coarse, COARSE)):
         assert candidate.twice
@@ -265,10 +265,10 @@ def test_a_simulated_clock_counts_the_seconds_it_is_given_and_no_others():
     shards = [COARSE.bits(n).exact for n in lengths(D, M)]
     travelling = network().communication.of("two_shot")
     travelling = replace(travelling, result_bits=sum(shards)).seconds(m=m, bits=sum(shards))
-    assert run.engine.clock.events[0].seconds == pytest.approx(32 + travelling + coding.encode_s * 4 / 3 + 0.02)
+    assert run.workers.clock.events[0].seconds == pytest.approx(32 + travelling + coding.encode_s * 4 / 3 + 0.02)
 
     free = Virtual(replace(LADDER, codings=None)).go_on(32)
-    assert free.engine.clock.events[0].seconds == pytest.approx(32 + travelling)
+    assert free.workers.clock.events[0].seconds == pytest.approx(32 + travelling)
 
 
 # -- what is refused -----------------------------------------------------------------------------------------
