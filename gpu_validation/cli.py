@@ -261,8 +261,8 @@ def _engine(preset: Study, out: Path, name: str | None, jobs: int | None) -> Eng
 def _run(program: str, preset: Study, out: Path, minutes: float | None, engine: Engine | None) -> int:
     from rich.console import Console
 
+    from .judging.console import advancing
     from .records.seeds import replay
-    from .reporting.progress import advancing
     from .studies.carry_out import carry_out
     from .studies.record_file import unfinished
 
@@ -285,8 +285,8 @@ def _show(program: str, console: Console, preset: Study, outcome: StudyOutcome) 
     from rich.console import Console
     from rich.markup import escape
 
+    from .judging.console import MEANING, headline
     from .records.exit_status import REPORT, SUMMARY
-    from .reporting.console import MEANING, headline
 
     console.print(preset.summary(outcome.records, outcome.comparisons))
     console.print(headline(outcome.comparisons)[0], style="bold", highlight=False, soft_wrap=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpu_validation.verdicts.verdict import Outcome, read_comparisons
+from gpu_validation.judging.verdict import Outcome, read_comparisons
 from ratedist.interfaces.cli import main
 
 ROOT = Path(__file__).parent.parent

@@ -14,7 +14,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from gpu_validation.reporting.plotting import figure_html
+from gpu_validation.judging.plotting import figure_html
 
 FOLDER = Path(__file__).parent.parent / "figures"
 DATA = FOLDER.parent / "data"

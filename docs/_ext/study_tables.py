@@ -11,8 +11,8 @@ import numpy as np
 from markdown_text import table
 from reproduced import script
 
+from gpu_validation.judging.verdict import Comparison
 from gpu_validation.studies.prediction import CHEAP, GUESS, RULES, TRIED, Cell, by_place, cells
-from gpu_validation.verdicts.verdict import Comparison
 
 
 def ratio(row: Comparison) -> str:

@@ -10,10 +10,10 @@ import numpy as np
 from common import lines, panels, points, recorded
 from scipy.special import stdtrit
 
-from gpu_validation.reporting.plotting import MARKS, PALETTE
+from gpu_validation.judging.comparisons import exact_row, unjudged_row
+from gpu_validation.judging.plotting import MARKS, PALETTE
+from gpu_validation.judging.verdict import Comparison
 from gpu_validation.studies.study import Figure
-from gpu_validation.verdicts.comparisons import exact_row, unjudged_row
-from gpu_validation.verdicts.verdict import Comparison
 
 RECORD = "bits_for_layers.jsonl"
 EQUAL = 5e-3  # relative difference of bits: the search ends there

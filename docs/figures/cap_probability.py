@@ -9,10 +9,10 @@ from common import joined, lines, panels, recorded
 
 from bounds.limits import fixed_length_bracket, worst_case_bits
 from bounds.special.cap_probability import neg_log2_cap
-from gpu_validation.reporting.plotting import LINES, PALETTE
+from gpu_validation.judging.comparisons import exact_row
+from gpu_validation.judging.plotting import LINES, PALETTE
+from gpu_validation.judging.verdict import Comparison
 from gpu_validation.studies.study import Figure
-from gpu_validation.verdicts.comparisons import exact_row
-from gpu_validation.verdicts.verdict import Comparison
 from operators import SphericalCompression, parse
 
 RECORD = "bits_per_message.jsonl"

@@ -17,13 +17,13 @@ from typing import Any
 
 from measure import DATA, load
 
+from gpu_validation.judging.plotting import LINES, MARKS, PALETTE
+from gpu_validation.judging.plotting import panels as panels
+from gpu_validation.judging.verdict import Comparison
 from gpu_validation.records.storage import read_lines
-from gpu_validation.reporting.plotting import LINES, MARKS, PALETTE
-from gpu_validation.reporting.plotting import panels as panels
 from gpu_validation.studies import all_presets
 from gpu_validation.studies.record_file import require_same_study
 from gpu_validation.studies.study import Figure, Study
-from gpu_validation.verdicts.verdict import Comparison
 
 STUDIES = DATA / "studies"
 Record = dict[str, Any]

@@ -8,10 +8,10 @@ import numpy as np
 from common import curve, lines, panels, points, recorded
 
 from bounds.limits import eden_inner_product_limit, inner_product_limit, turboquant_inner_product_limit
-from gpu_validation.reporting.plotting import PALETTE, colour
+from gpu_validation.judging.comparisons import exact_row
+from gpu_validation.judging.plotting import PALETTE, colour
+from gpu_validation.judging.verdict import Comparison
 from gpu_validation.studies.study import Figure
-from gpu_validation.verdicts.comparisons import exact_row
-from gpu_validation.verdicts.verdict import Comparison
 from operators import EDEN, Operator, RaBitQ, TurboQuant, parse
 
 RECORD = "inner_products.jsonl"

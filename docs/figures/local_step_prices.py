@@ -9,9 +9,9 @@ from common import curve, lines, panels, points, recorded
 
 from bounds.pep import certified_floor, least_floor
 from bounds.theorems import pasgd_convex_sharp
-from gpu_validation.reporting.plotting import LINES, MARKS, PALETTE, plain_ticks
+from gpu_validation.judging.plotting import LINES, MARKS, PALETTE, plain_ticks
+from gpu_validation.judging.verdict import Comparison, upper_verdict
 from gpu_validation.studies.study import Figure
-from gpu_validation.verdicts.verdict import Comparison, upper_verdict
 
 RECORD = "kinks.jsonl"
 WORKERS, TAUS = 16, (2, 4, 8)

@@ -10,9 +10,9 @@ from typing import Any
 from common import STUDIES, lines, panels, study_check
 
 from bounds import all_bounds
-from gpu_validation.reporting.plotting import MARKS, PALETTE
+from gpu_validation.judging.plotting import MARKS, PALETTE
+from gpu_validation.judging.verdict import Comparison, Verdict
 from gpu_validation.studies.study import Figure
-from gpu_validation.verdicts.verdict import Comparison, Verdict
 
 QUICK = "quick_comparisons.jsonl"
 CLAIMS = ("Unbiased claim", "StrictlyContractive claim", "Operator.bits")  # what operators say of themselves

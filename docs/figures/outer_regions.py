@@ -8,9 +8,9 @@ import numpy as np
 from common import curve, lines, panels, points, recorded
 
 from bounds.dynamics.outer import largest_lr
+from gpu_validation.judging.comparisons import exact_row
+from gpu_validation.judging.verdict import Comparison
 from gpu_validation.studies.study import Figure
-from gpu_validation.verdicts.comparisons import exact_row
-from gpu_validation.verdicts.verdict import Comparison
 
 RECORD = "outer_limits.jsonl"
 TAU, WORKERS = 10, 4

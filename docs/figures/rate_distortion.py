@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from common import joined, lines, panels, recorded
 
-from gpu_validation.reporting.plotting import PALETTE, colour, legend_below
+from gpu_validation.judging.comparisons import exact_row
+from gpu_validation.judging.plotting import PALETTE, colour, legend_below
+from gpu_validation.judging.verdict import Comparison
 from gpu_validation.studies.study import Figure
-from gpu_validation.verdicts.comparisons import exact_row
-from gpu_validation.verdicts.verdict import Comparison
 
 RECORD = "rate_distortion.jsonl"
 LABELS = {"nmse": "squared error / squared norm", "gap": "bits above the limit"}

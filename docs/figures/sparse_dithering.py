@@ -14,10 +14,10 @@ from bounds.limits import (
     sparse_dithering_random_whole_bits,
     sparse_dithering_whole_bits,
 )
-from gpu_validation.reporting.plotting import PALETTE, colour, legend_below
+from gpu_validation.judging.comparisons import exact_row
+from gpu_validation.judging.plotting import PALETTE, colour, legend_below
+from gpu_validation.judging.verdict import Comparison
 from gpu_validation.studies.study import Figure
-from gpu_validation.verdicts.comparisons import exact_row
-from gpu_validation.verdicts.verdict import Comparison
 from operators import ArithmeticSparseDithering, RandomisedSparseDithering, SparseDithering, parse
 
 RECORD = "bits_per_message.jsonl"

@@ -8,10 +8,10 @@ import numpy as np
 from common import curve, joined, panels, points, study
 
 from bounds.runtime import Constant, RuntimeModel
+from gpu_validation.judging.comparisons import exact_row
+from gpu_validation.judging.iteration_time import barrier_timed_delay, iteration
+from gpu_validation.judging.verdict import Comparison
 from gpu_validation.studies.study import Figure
-from gpu_validation.verdicts.comparisons import exact_row
-from gpu_validation.verdicts.iteration_time import barrier_timed_delay, iteration
-from gpu_validation.verdicts.verdict import Comparison
 
 STUDY = "straggler"
 RATIOS = (0.25, 1.0, 4.0, 16.0)

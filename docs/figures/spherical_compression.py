@@ -13,10 +13,10 @@ from bounds.limits import (
     spherical_compression_simple_bits,
     worst_case_bits,
 )
-from gpu_validation.reporting.plotting import MARKS, PALETTE, colour
+from gpu_validation.judging.comparisons import exact_row
+from gpu_validation.judging.plotting import MARKS, PALETTE, colour
+from gpu_validation.judging.verdict import Comparison
 from gpu_validation.studies.study import Figure
-from gpu_validation.verdicts.comparisons import exact_row
-from gpu_validation.verdicts.verdict import Comparison
 from operators import SphericalCompression, parse
 
 RECORD = "bits_per_message.jsonl"

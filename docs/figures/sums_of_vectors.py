@@ -9,10 +9,10 @@ from common import curve, lines, panels, points, recorded
 
 from bounds.limits import mean_exchange_rate, mean_received_rate, two_shot_rate
 from bounds.theorems import gather_error, ring_error, tree_error, two_shot_exact_error
-from gpu_validation.reporting.plotting import PALETTE
+from gpu_validation.judging.comparisons import exact_row
+from gpu_validation.judging.plotting import PALETTE
+from gpu_validation.judging.verdict import Comparison
 from gpu_validation.studies.study import Figure
-from gpu_validation.verdicts.comparisons import exact_row
-from gpu_validation.verdicts.verdict import Comparison
 
 RECORD = "sums_of_vectors.jsonl"
 NAMES = {"gather": "gather", "two_shot": "two shots", "sum": "shared scale, words of 8 bits"}

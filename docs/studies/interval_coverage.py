@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from gpu_validation.judging.intervals import mean_interval, student_interval
 from gpu_validation.records.sample import Sample
-from gpu_validation.verdicts.intervals import mean_interval, student_interval
 
 LEVEL = 0.05
 DRAWS = (6, 16, 50, 200)

@@ -25,11 +25,10 @@ from bounds.runtime.law import Law
 from bounds.schedules import AdaComm, Fixed, Schedule
 from bounds.theorems.local_sgd import schedule_sums
 
-from ..measurement.spec import TrainingRun
-from ..measurement.training import run_training
-from ..network import Shape
-from ..records.storage import Record
-from ..reporting.plotting import (
+from ..judging.comparisons import NO_RANGE, mean_row, median_row, unjudged_row
+from ..judging.intervals import Median, median_of
+from ..judging.iteration_time import seconds_row, smoothed, time_to_loss
+from ..judging.plotting import (
     PALETTE,
     canvas,
     categories,
@@ -40,11 +39,11 @@ from ..reporting.plotting import (
     style,
     ticks_at,
 )
-from ..verdicts.comparisons import NO_RANGE, mean_row, median_row, unjudged_row
-from ..verdicts.intervals import Median, median_of
-from ..verdicts.iteration_time import seconds_row
-from ..verdicts.time_to_target import smoothed, time_to_loss
-from ..verdicts.verdict import Comparison
+from ..judging.verdict import Comparison
+from ..measurement.spec import TrainingRun
+from ..measurement.training import run_training
+from ..network import Shape
+from ..records.storage import Record
 from ..workloads import LeNet, LogisticRegression, SmallNetwork, Workload
 from .study import Figure, Study
 

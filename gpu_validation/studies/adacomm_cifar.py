@@ -28,11 +28,11 @@ from operators import Key
 from ..averaging.pacing.clock import SimulatedClock
 from ..averaging.simulated import SimulatedWorkers
 from ..distributed.launch import RunFailed
+from ..judging.comparisons import unjudged_row
+from ..judging.verdict import Comparison
 from ..measurement.local_steps import Replica, training_rounds
 from ..measurement.spec import TrainingRun
 from ..records.storage import Record
-from ..verdicts.comparisons import unjudged_row
-from ..verdicts.verdict import Comparison
 from ..workloads import Cifar, ResNet20, ResNet50, SyntheticImages, Vgg16
 from ..workloads.data import Source
 from ..workloads.network import Network

@@ -25,15 +25,15 @@ from ..averaging.exchange.parts import Gather, TwoShot, exchange_named
 from ..averaging.periodic_averaging import PeriodicAveraging
 from ..distributed.collectives import barrier, gather_arrays
 from ..distributed.launch import RankContext, run_ranks
+from ..judging.comparisons import exact_row, unjudged_row
+from ..judging.intervals import student_interval
+from ..judging.plotting import LINES, PALETTE, canvas, colour, plain_ticks, ticks_at
+from ..judging.verdict import Comparison, tight_verdict, upper_verdict
 from ..measurement.spec import TrainingRun
 from ..measurement.training import run_training
 from ..network import Network, Shape
 from ..records.sample import Sample
 from ..records.storage import Record
-from ..reporting.plotting import LINES, PALETTE, canvas, colour, plain_ticks, ticks_at
-from ..verdicts.comparisons import exact_row, unjudged_row
-from ..verdicts.intervals import student_interval
-from ..verdicts.verdict import Comparison, tight_verdict, upper_verdict
 from ..workloads import SmallNetwork
 from .study import Figure, Study
 

@@ -26,15 +26,15 @@ from bounds.runtime import ShiftedExponential
 from bounds.schedules import AdaComm, Fixed, Schedule
 from bounds.tau import tau_star
 
+from ..judging.comparisons import goal_row, unjudged_row
+from ..judging.intervals import Median, median_of, number_of, tail_of
+from ..judging.iteration_time import smoothed, time_to_loss
+from ..judging.plotting import LINES, PALETTE, categories, chart, style
+from ..judging.verdict import Comparison
 from ..measurement.spec import TrainingRun
 from ..measurement.training import run_training
 from ..network import Shape
 from ..records.storage import Record
-from ..reporting.plotting import LINES, PALETTE, categories, chart, style
-from ..verdicts.comparisons import goal_row, unjudged_row
-from ..verdicts.intervals import Median, median_of, number_of, tail_of
-from ..verdicts.time_to_target import smoothed, time_to_loss
-from ..verdicts.verdict import Comparison
 from ..workloads import Kink, LeNet, LogisticRegression, Quadratic, SmallNetwork, Workload
 from ..workloads.data import Dirichlet
 from .study import Figure, Study

@@ -16,11 +16,11 @@ from operators import Aggregate, CoordinateMedian, ElectionCoding, Key, Majority
 from operators.aggregate.election_coding import MINIMAL, minimal_allocation, tolerates
 from operators.random import normal
 
+from ..judging.comparisons import exact_row, out_of_scope, share_row, unjudged_row
+from ..judging.plotting import LINES, MARKS, PALETTE, canvas, chart
+from ..judging.verdict import Comparison
 from ..measurement.shared_model import shared_steps
 from ..records.storage import Record
-from ..reporting.plotting import LINES, MARKS, PALETTE, canvas, chart
-from ..verdicts.comparisons import exact_row, out_of_scope, share_row, unjudged_row
-from ..verdicts.verdict import Comparison
 from ..workloads import LogisticRegression
 from ..workloads.digits import DIGITS
 from .byzantine_attacks import Attack, Collude, Negate, RandomSigns, Rescale

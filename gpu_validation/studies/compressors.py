@@ -19,22 +19,12 @@ from bounds.claims import Unbiased
 from bounds.total_communication import SMALLEST, total_bits
 from operators import QSGD, Operator, RandomisedSparseDithering, RandomK, all_operators, specification
 
+from ..judging.comparisons import exact_row, mean_row, out_of_scope, unjudged_row
+from ..judging.plotting import FAMILIES as FAMILIES_OF_OPERATORS
+from ..judging.plotting import LINES, LINES_A_PANEL, MARKS, PALETTE, TITLE_PT, canvas, chart, colour, family
+from ..judging.verdict import Comparison
 from ..measurement.compressed_descent import METHODS, Diana, descend, landmarks, methods_for
 from ..records.storage import Record
-from ..reporting.plotting import FAMILIES as FAMILIES_OF_OPERATORS
-from ..reporting.plotting import (
-    LINES,
-    LINES_A_PANEL,
-    MARKS,
-    PALETTE,
-    TITLE_PT,
-    canvas,
-    chart,
-    colour,
-    family,
-)
-from ..verdicts.comparisons import exact_row, mean_row, out_of_scope, unjudged_row
-from ..verdicts.verdict import Comparison
 from ..workloads import Bundled, Iid, LogisticRegression, Ridge
 from ..workloads.linear import LinearModel
 from .study import Figure, Study

@@ -14,13 +14,13 @@ from operators import ErrorFeedback, Feedback, Key, Operator, ScaledSign, SignSG
 from operators.random import uniform
 
 from ..averaging.simulated import SimulatedWorkers
+from ..judging.comparisons import exact_row, mean_row, unjudged_row
+from ..judging.plotting import LINES, PALETTE, Spread, chart, error_bars, plain_ticks, style, ticks_at
+from ..judging.verdict import Comparison
 from ..measurement.local_steps import Replica, training_rounds
 from ..measurement.spec import TrainingRun
 from ..measurement.streams import MESSAGES
 from ..records.storage import Record
-from ..reporting.plotting import LINES, PALETTE, Spread, chart, error_bars, plain_ticks, style, ticks_at
-from ..verdicts.comparisons import exact_row, mean_row, unjudged_row
-from ..verdicts.verdict import Comparison
 from ..workloads import LogisticRegression
 from ..workloads.digits import DIGITS
 from .study import Figure, Study

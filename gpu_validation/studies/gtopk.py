@@ -14,11 +14,11 @@ import torch
 from operators import ErrorFeedback, GlobalTopK, Key, Mean, TopK
 from operators.random import normal
 
+from ..judging.comparisons import exact_row, out_of_scope, unjudged_row
+from ..judging.plotting import LINES, PALETTE, canvas, plain_ticks, ticks_at
+from ..judging.verdict import Comparison
 from ..measurement.shared_model import Merge, shared_steps
 from ..records.storage import Record
-from ..reporting.plotting import LINES, PALETTE, canvas, plain_ticks, ticks_at
-from ..verdicts.comparisons import exact_row, out_of_scope, unjudged_row
-from ..verdicts.verdict import Comparison
 from ..workloads import SmallNetwork
 from .study import Figure, Study
 

@@ -18,15 +18,15 @@ from bounds.theorems import pasgd_compressed_variable, pasgd_memory, pasgd_varia
 from bounds.theorems.compressed_local_sgd import compressed_schedule_sums
 from operators import QSGD, TCDQ, ErrorFeedback, Feedback, Identity, Operator, TopK
 
+from ..judging.comparisons import NO_RANGE, mean_row, unjudged_row
+from ..judging.iteration_time import agreement_rows, compared
+from ..judging.plotting import LINES, PALETTE, Spread, categories, chart, error_bars
+from ..judging.verdict import Comparison
 from ..measurement.simulation import simulate
 from ..measurement.spec import TrainingRun
 from ..measurement.training import run_training
 from ..network import Shape
 from ..records.storage import Record
-from ..reporting.plotting import LINES, PALETTE, Spread, categories, chart, error_bars
-from ..verdicts.comparisons import NO_RANGE, mean_row, unjudged_row
-from ..verdicts.simulation_agreement import agreement_rows, compared
-from ..verdicts.verdict import Comparison
 from ..workloads import LogisticRegression, Quadratic, Workload
 from ..workloads.data import Bundled
 from .error_feedback import largest_gradient

@@ -16,14 +16,14 @@ from operators import QSGD, TCDQ, Key, Operator, ScaledSign, TernGrad, TopK
 from operators.combinators.scope import LayerWise
 
 from ..averaging.simulated import SimulatedWorkers
+from ..judging.comparisons import NO_RANGE, exact_row, unjudged_row
+from ..judging.plotting import MARKS, chart, colour
+from ..judging.verdict import Comparison
 from ..measurement.local_steps import Replica, training_rounds
 from ..measurement.shared_model import shared_steps
 from ..measurement.spec import TrainingRun
 from ..records.seeds import derived
 from ..records.storage import Record
-from ..reporting.plotting import MARKS, chart, colour
-from ..verdicts.comparisons import NO_RANGE, exact_row, unjudged_row
-from ..verdicts.verdict import Comparison
 from ..workloads import LeNet, SmallNetwork, Workload
 from .study import Figure, Study
 

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from ..judging.comparisons import median_row
+from ..judging.intervals import Median
+from ..judging.iteration_time import arrival
+from ..judging.plotting import MARKS, PALETTE, categories, chart, error_bars, style
+from ..judging.verdict import Comparison
 from ..measurement.batched_simulation import simulate_together
 from ..measurement.spec import TrainingRun
 from ..measurement.training import run_training
 from ..records.storage import Record
-from ..reporting.plotting import MARKS, PALETTE, categories, chart, error_bars, style
-from ..verdicts.comparisons import median_row
-from ..verdicts.intervals import Median
-from ..verdicts.time_to_target import arrival
-from ..verdicts.verdict import Comparison
 from . import overlap_problems as problems
 from .overlap_problems import ADACOMM, FIXED, HEADLINE, LEFT, METHODS, TIMED, Design, Task, Trial, Tried, budget_s
 from .races import arrivals, equal_numbers, faster, of_trial, same_row, seconds, short, times_of

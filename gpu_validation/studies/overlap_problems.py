@@ -25,10 +25,10 @@ from bounds.schedules import AdaComm
 from ..averaging.merge.rules import Blocking, Corrected, Delayed, Eager, Merge, Overwrite
 from ..averaging.outer import Nesterov
 from ..distributed.tensors import flat
+from ..judging.iteration_time import arrival
 from ..measurement.spec import TrainingRun
 from ..network import Shape
 from ..records.storage import Record
-from ..verdicts.time_to_target import arrival
 from ..workloads import Dirichlet, LogisticRegression, Loss, SmallNetwork, Workload
 from ..workloads.supervised import Supervised
 

@@ -32,16 +32,16 @@ from ratedist.plans.run import Rhythm
 
 from ..averaging.exchange.parts import exchange_named
 from ..distributed.launch import RankContext, run_ranks
+from ..judging.comparisons import Side, goal_row
+from ..judging.intervals import Median, median_of, number_of, tail_of
+from ..judging.iteration_time import arrival
+from ..judging.plotting import categories, chart, style
+from ..judging.verdict import Comparison
 from ..measurement.spec import TrainingRun
 from ..measurement.training import run_training
 from ..network import Network, Shape
 from ..piloting.pilot import pilot
 from ..records.storage import Record
-from ..reporting.plotting import categories, chart, style
-from ..verdicts.comparisons import Side, goal_row
-from ..verdicts.intervals import Median, median_of, number_of, tail_of
-from ..verdicts.time_to_target import arrival
-from ..verdicts.verdict import Comparison
 from ..workloads import Draw, SmallNetwork, Workload
 from .prediction_problems import (
     HALVES,

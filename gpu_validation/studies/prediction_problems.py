@@ -19,6 +19,7 @@ from ..averaging.engine import Engine
 from ..averaging.exchange.parts import exchange_named
 from ..averaging.pacing.clock import Clock, SimulatedClock, Synchronisation
 from ..distributed.tensors import flat, floating_tensors
+from ..judging.iteration_time import arrival, smoothed
 from ..measurement.curves import objective
 from ..measurement.local_steps import Replica, training_rounds
 from ..measurement.simulation import engine_of
@@ -28,7 +29,6 @@ from ..network import Shape
 from ..piloting.pilot import pilot
 from ..records.round import Round
 from ..records.storage import Record
-from ..verdicts.time_to_target import arrival, smoothed
 from ..workloads import (
     Characters,
     DigitImages,

@@ -10,14 +10,14 @@ import numpy as np
 
 from bounds.runtime import RuntimeModel
 
+from ..judging.comparisons import exact_row
+from ..judging.intervals import Median, median_of
+from ..judging.iteration_time import arrival
+from ..judging.verdict import Comparison
 from ..measurement.batched_simulation import simulate_together
 from ..measurement.spec import TrainingRun
 from ..measurement.training import run_training
 from ..records.storage import Record
-from ..verdicts.comparisons import exact_row
-from ..verdicts.intervals import Median, median_of
-from ..verdicts.time_to_target import arrival
-from ..verdicts.verdict import Comparison
 
 CURVE = ("seconds", "step", "taus", "bits", "losses", "accuracies", "rounds", "steps_done", "took_s")
 DIGITS_KEPT = 5  # of a recorded number

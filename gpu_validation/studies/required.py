@@ -14,8 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..verdicts.judge import NOT_MEASURED
-from ..verdicts.verdict import Comparison, Verdict
+from ..judging.judge import NOT_MEASURED
+from ..judging.verdict import Comparison, Verdict
 
 LISTED = Path(__file__).with_suffix(".json")
 

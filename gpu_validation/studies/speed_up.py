@@ -19,17 +19,16 @@ from scipy.stats import qmc
 from bounds.runtime import Constant, RuntimeModel, ShiftedExponential
 from bounds.schedules import AdaComm, Fixed, Schedule
 
+from ..judging.comparisons import median_row
+from ..judging.intervals import Median, median_of
+from ..judging.iteration_time import arrival, seconds_row
+from ..judging.plotting import chart, error_bars, style
+from ..judging.verdict import Comparison
 from ..measurement.batched_simulation import simulate_together
 from ..measurement.spec import TrainingRun
 from ..measurement.training import run_training
 from ..records.seeds import derived
 from ..records.storage import Record
-from ..reporting.plotting import chart, error_bars, style
-from ..verdicts.comparisons import median_row
-from ..verdicts.intervals import Median, median_of
-from ..verdicts.iteration_time import seconds_row
-from ..verdicts.time_to_target import arrival
-from ..verdicts.verdict import Comparison
 from ..workloads import Characters, Dirichlet, SmallNetwork, Workload
 from .adacomm import predicted_seconds
 from .races import arrivals, equal_numbers, faster, of_trial, same_row, short, times_of

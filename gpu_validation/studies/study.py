@@ -13,12 +13,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from ..judging.console import comparison_table
+from ..judging.judge import UNREADABLE, unmeasured
+from ..judging.plotting import TITLE_PT
+from ..judging.verdict import Comparison
 from ..records.seeds import RECORDED, derived, require
 from ..records.storage import Record
-from ..reporting.console import comparison_table
-from ..reporting.plotting import TITLE_PT
-from ..verdicts.judge import UNREADABLE, unmeasured
-from ..verdicts.verdict import Comparison
 from .required import Required, listed, not_measured
 from .unit import Kind
 

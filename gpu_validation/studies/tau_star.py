@@ -19,6 +19,10 @@ from bounds.tau import tau_convex, tau_smooth, tau_star
 from bounds.theorems import pasgd_convex, pasgd_iterations, pasgd_multiplicative
 from operators import Identity
 
+from ..judging.comparisons import exact_row, mean_row, ratio_row, unjudged_row
+from ..judging.iteration_time import agreement_rows, compared
+from ..judging.plotting import LINES, MARKS, PALETTE, Spread, categories, chart, error_bars, ticks_at
+from ..judging.verdict import Comparison
 from ..measurement.batched_gradients import Rows
 from ..measurement.ensemble import run_seeds
 from ..measurement.simulation import simulate
@@ -26,10 +30,6 @@ from ..measurement.spec import TrainingRun
 from ..measurement.training import run_training
 from ..network import Shape
 from ..records.storage import Record
-from ..reporting.plotting import LINES, MARKS, PALETTE, Spread, categories, chart, error_bars, ticks_at
-from ..verdicts.comparisons import exact_row, mean_row, ratio_row, unjudged_row
-from ..verdicts.simulation_agreement import agreement_rows, compared
-from ..verdicts.verdict import Comparison
 from ..workloads import HeterogeneousQuadratics, Kink, LogisticRegression, MultiplicativeQuadratic, Quadratic, Workload
 from ..workloads.data import Bundled
 from .study import Figure, Study

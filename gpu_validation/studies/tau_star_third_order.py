@@ -27,9 +27,9 @@ from bounds.theorems import pasgd_third_order_convex
 from operators import Key
 from operators.random import normal
 
+from ..judging.comparisons import mean_row, ratio_row, unjudged_row
+from ..judging.verdict import Comparison
 from ..records.storage import Record
-from ..verdicts.comparisons import mean_row, ratio_row, unjudged_row
-from ..verdicts.verdict import Comparison
 
 BLOCKS, SEEDS = 8, 5  # units, and seeds of each
 KURTOSIS = 3.0

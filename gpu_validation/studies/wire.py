@@ -26,15 +26,15 @@ from ..distributed.collectives import barrier, gather_arrays
 from ..distributed.interface_counters import interface_bytes, sent_between
 from ..distributed.launch import RankContext, run_ranks
 from ..distributed.message_counts import barrier_messages
+from ..judging.envelope import ETHERNET_BYTES, HEADERS_BYTES, in_streams, on_interface, payload_on_interface
+from ..judging.intervals import Interval
+from ..judging.judge import rows_of
+from ..judging.plotting import MARKS, PALETTE, chart
+from ..judging.verdict import Comparison, exact_verdict
 from ..measurement.streams import MESSAGES, VECTORS
 from ..network import Network, Shape
 from ..network.streams import StreamCount
 from ..records.storage import Record
-from ..reporting.plotting import MARKS, PALETTE, chart
-from ..verdicts.envelope import ETHERNET_BYTES, HEADERS_BYTES, in_streams, on_interface, payload_on_interface
-from ..verdicts.intervals import Interval
-from ..verdicts.judge import rows_of
-from ..verdicts.verdict import Comparison, exact_verdict
 from .study import Figure, Study
 from .topologies import TOPOLOGIES, Topology
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
+from ..judging.html import page
 from ..records.storage import write_atomically
-from ..reporting.html import page
 from .account import Account
 from .journal import read_folder
 from .periods import Known

@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ..judging.compression import ROUNDING, compression_rows
+from ..judging.intervals import anytime_interval
+from ..judging.judge import rows_of
+from ..judging.verdict import MARGIN, Comparison, Verdict, exact_verdict, tight_verdict, wide
 from ..records.compression import Compression
-from ..verdicts.compression import ROUNDING, compression_rows
-from ..verdicts.intervals import anytime_interval
-from ..verdicts.judge import rows_of
-from ..verdicts.verdict import MARGIN, Comparison, Verdict, exact_verdict, tight_verdict, wide
 from .account import Account, Header
 from .samples import KeptRound, pooled
 from .traffic import of_messages

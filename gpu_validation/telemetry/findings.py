@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..verdicts.verdict import Comparison
+from ..judging.verdict import Comparison
 from .periods import Advice
 
 VERSION = 1

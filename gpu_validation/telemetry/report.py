@@ -10,8 +10,8 @@ import numpy as np
 from bounds import limits
 from ratedist import solve
 
+from ..judging.intervals import median_of, student_interval
 from ..records.sample import Sample
-from ..verdicts.intervals import median_of, student_interval
 from .account import Account, Header
 from .claims import judged, shared_rounds
 from .findings import Compressor, Drift, Measure, Progress, Timing, Traffic

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from bounds.frame import frame
 
+from ..judging.verdict import Comparison, Verdict
 from ..records.storage import plain
-from ..verdicts.verdict import Comparison, Verdict
 from .findings import Findings
 from .text import text
 

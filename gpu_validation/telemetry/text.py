@@ -6,9 +6,9 @@ import math
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from ..reporting.console import headline
-from ..reporting.html import noticed_text
-from ..verdicts.verdict import Comparison
+from ..judging.console import headline
+from ..judging.html import noticed_text
+from ..judging.verdict import Comparison
 from .findings import Findings, Measure
 from .periods import Advice
 from .recorder import EVERY_ROUND, NEARLY_ALL

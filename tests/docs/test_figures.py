@@ -8,8 +8,8 @@ import matplotlib.pyplot as plt
 import pytest
 import reproduced
 
-from gpu_validation.reporting.plotting import LINES_A_PANEL
-from gpu_validation.verdicts.verdict import Verdict
+from gpu_validation.judging.plotting import LINES_A_PANEL
+from gpu_validation.judging.verdict import Verdict
 
 DOCS = Path(__file__).parents[2] / "docs"
 MOST_ENTRIES = 8  # lines, and marks of what was measured

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .. import scripts
+from tests import scripts
 
 ROOT = Path(__file__).parents[2]
 gpu = scripts.load("benchmarks", "gpu")

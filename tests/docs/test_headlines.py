@@ -8,7 +8,7 @@ import reproduced
 import study_tables
 from study_tables import speed_up_table
 
-from gpu_validation.verdicts.verdict import Comparison
+from gpu_validation.judging.verdict import Comparison
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 ERRATA = (Path(__file__).parents[2] / "docs" / "errata.md").read_text()

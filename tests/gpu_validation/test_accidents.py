@@ -14,15 +14,14 @@ from pathlib import Path
 import pytest
 
 from gpu_validation.cli import main
+from gpu_validation.judging.verdict import read_comparisons
 from gpu_validation.records.exit_status import COMPARISONS, MEASUREMENTS, Terminated, UsageError
 from gpu_validation.records.results_folder import claimed, set_aside
 from gpu_validation.records.storage import DamagedRecords, JsonLines, plain, read_lines, write_atomically
 from gpu_validation.studies.carry_out import carry_out
 from gpu_validation.studies.record_file import StaleResultsError
-from gpu_validation.verdicts.verdict import read_comparisons
 from ratedist.interfaces.exit_status import CRASHED, FAILED, FILES, INTERRUPTED, OK, STATUSES, TERMINATED, USAGE
-
-from .studies.test_study import Squares
+from tests.gpu_validation.studies.test_study import Squares
 
 pytestmark = pytest.mark.timeout(180)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpu_validation.verdicts.verdict import Verdict
+from gpu_validation.judging.verdict import Verdict
 from tests.gpu_validation.mutations import MUTATIONS, Bench, find
 from tests.gpu_validation.mutations.bench import LOSSLESS
 from tests.gpu_validation.mutations.mutation import least_noticed

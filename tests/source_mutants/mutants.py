@@ -99,18 +99,18 @@ MUTANTS = tuple(
         ),
         ("gpu_validation/studies/auto_tau.py", 'rule["lost"] / rule["fresh"]', 'rule["fresh"] / rule["lost"]'),
         (
-            "gpu_validation/verdicts/intervals.py",
+            "gpu_validation/judging/intervals.py",
             "betaincinv(hits, trials - hits + 1,",
             "betaincinv(hits, trials - hits,",
         ),
-        ("gpu_validation/verdicts/intervals.py", "n * rate**2 * variance / 2 - nats", "n * rate**2 * variance - nats"),
+        ("gpu_validation/judging/intervals.py", "n * rate**2 * variance / 2 - nats", "n * rate**2 * variance - nats"),
         ("gpu_validation/workloads/linear.py", "/ len(features))[-1]", "/ len(features))[0]"),
         (
-            "gpu_validation/verdicts/comparisons.py",
+            "gpu_validation/judging/comparisons.py",
             "share_interval(hits, trials, 2 * level)",
             "share_interval(hits, trials, level)",
         ),
-        ("gpu_validation/verdicts/iteration_time.py", '(record).value / record["tau"]', "(record).value"),
+        ("gpu_validation/judging/iteration_time.py", '(record).value / record["tau"]', "(record).value"),
         ("gpu_validation/timing/families.py", "math.log(x.mean()) - float", "math.log(x.mean()) + float"),
         (
             "gpu_validation/studies/overlap.py",

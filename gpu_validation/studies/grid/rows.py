@@ -17,13 +17,13 @@ import numpy as np
 
 from bounds import AssumptionViolated
 
+from ...judging.comparisons import exact_row, out_of_scope
+from ...judging.compression import CompressionJudge
+from ...judging.envelope import in_streams
+from ...judging.intervals import Interval, student_interval
+from ...judging.judge import UNJUDGED, Judge, gated, rows_of
+from ...judging.verdict import Comparison, Verdict
 from ...records.sample import Sample
-from ...verdicts.comparisons import exact_row, out_of_scope
-from ...verdicts.compression import CompressionJudge
-from ...verdicts.envelope import in_streams
-from ...verdicts.intervals import Interval, student_interval
-from ...verdicts.judge import UNJUDGED, Judge, gated, rows_of
-from ...verdicts.verdict import Comparison, Verdict
 from .records import Probe, Training
 from .theory import (
     AT_MEAN,

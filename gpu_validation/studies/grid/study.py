@@ -17,12 +17,12 @@ from operators import Key, Operator, parse, specification
 
 from ...distributed.launch import RankContext, run_ranks
 from ...distributed.position import at
+from ...judging.console import outcome_table
+from ...judging.judge import UNREADABLE, rows_of, unmeasured
+from ...judging.plotting import LINES, PALETTE, canvas, style
+from ...judging.verdict import Comparison
 from ...records.seeds import derived, require
 from ...records.storage import Record, plain, revive
-from ...reporting.console import outcome_table
-from ...reporting.plotting import LINES, PALETTE, canvas, style
-from ...verdicts.judge import UNREADABLE, rows_of, unmeasured
-from ...verdicts.verdict import Comparison
 from ..study import Figure, Study, without_damaged
 from .cell import probe, train
 from .planned import Planned

@@ -5,11 +5,11 @@ import pytest
 
 from bounds.runtime import Constant, ShiftedExponential
 from gpu_validation.distributed.launch import run_ranks
+from gpu_validation.judging.iteration_time import iteration_time_rows
+from gpu_validation.judging.verdict import Verdict
 from gpu_validation.measurement.iteration_time import IterationTimePlan, measure_iteration_time
 from gpu_validation.network import LOOPBACK
 from gpu_validation.timing import slowest_seconds, step_seconds
-from gpu_validation.verdicts.iteration_time import iteration_time_rows
-from gpu_validation.verdicts.verdict import Verdict
 from gpu_validation.workloads import Quadratic
 from operators import Identity, Key
 

@@ -7,19 +7,18 @@ from dataclasses import replace
 from typing import Any
 
 from bounds.claims import NoClaim
+from gpu_validation.judging.compression import LEAST_ERROR
+from gpu_validation.judging.verdict import Comparison
 from gpu_validation.records.compression import Compression
 from gpu_validation.records.storage import Record
 from gpu_validation.studies.grid.planned import PER_SEED
 from gpu_validation.studies.grid.records import Traffic, Training
 from gpu_validation.studies.grid.rows import BOTH
 from gpu_validation.studies.grid.theory import AT_MEAN, AT_WORKERS, LOSS, paired
-from gpu_validation.verdicts.compression import LEAST_ERROR
-from gpu_validation.verdicts.verdict import Comparison
 from operators.ddp.collectives import HEADER_BYTES
-
-from . import scaled
-from .bench import Bench
-from .mutation import Mutation
+from tests.gpu_validation.mutations import scaled
+from tests.gpu_validation.mutations.bench import Bench
+from tests.gpu_validation.mutations.mutation import Mutation
 
 SHARP = "the interval of so many draws is wider than that"
 

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from gpu_validation.verdicts.judge import NOT_MEASURED
-from gpu_validation.verdicts.verdict import Comparison, Verdict
-
-from .bench import Bench
+from gpu_validation.judging.judge import NOT_MEASURED
+from gpu_validation.judging.verdict import Comparison, Verdict
+from tests.gpu_validation.mutations.bench import Bench
 
 Where = Literal["record", "claim", "theory", "operator", "run", "study", "transport"]
 

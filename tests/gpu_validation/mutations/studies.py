@@ -15,6 +15,7 @@ import torch
 
 from bounds.runtime import Exponential
 from gpu_validation.distributed.launch import RankContext, run_ranks
+from gpu_validation.judging.verdict import Comparison, Verdict
 from gpu_validation.records.environment import Environment
 from gpu_validation.records.exit_status import MEASUREMENTS
 from gpu_validation.records.storage import Record, plain
@@ -26,12 +27,10 @@ from gpu_validation.studies.straggler import PRESET as STRAGGLER
 from gpu_validation.studies.straggler import STEP_S
 from gpu_validation.studies.tau_star import best_rows, measure_around
 from gpu_validation.studies.wire import WirePlan, measure_wire, wire_rows
-from gpu_validation.verdicts.verdict import Comparison, Verdict
 from operators import QSGD, Identity, Key
-
-from .bench import Bench
-from .mutation import Mutation
-from .transports import bodies_sent
+from tests.gpu_validation.mutations.bench import Bench
+from tests.gpu_validation.mutations.mutation import Mutation
+from tests.gpu_validation.mutations.transports import bodies_sent
 
 HANG_TIMEOUT_S = 60.0
 LEVEL = 1e-6  # of one row

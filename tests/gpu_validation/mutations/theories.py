@@ -10,13 +10,12 @@ from unittest import mock
 from bounds import Bound, limits, theorems
 from bounds.dynamics import additive
 from bounds.symbols import m, omega
+from gpu_validation.judging.verdict import Comparison
 from gpu_validation.studies.grid import rows as grid_rows
 from gpu_validation.studies.grid.theory import EXACT_LAWS, LOSS
-from gpu_validation.verdicts.verdict import Comparison
-
-from . import scaled
-from .bench import Bench
-from .mutation import Mutation
+from tests.gpu_validation.mutations import scaled
+from tests.gpu_validation.mutations.bench import Bench
+from tests.gpu_validation.mutations.mutation import Mutation
 
 THEOREM, COMPRESSED = theorems.pasgd_iterations, theorems.pasgd_compressed
 TERM = "it is one term of three in the bound, which is that loose here"

@@ -8,11 +8,10 @@ import numpy as np
 import torch
 
 from bounds.claims import StrictlyContractive, Unbiased
-from gpu_validation.verdicts.verdict import Comparison, Verdict
+from gpu_validation.judging.verdict import Comparison, Verdict
 from operators import Key, Message, Operator, RandomisedSparseDithering, ScaledSign, Size, TopK
 from operators.laws import Budget, check
-
-from .mutation import Mutation
+from tests.gpu_validation.mutations.mutation import Mutation
 
 KIT_LAWS = ("unbiasedness", "key-separation")
 BIASED = "a smaller output has a smaller squared error: only the conformance kit looks at the mean"

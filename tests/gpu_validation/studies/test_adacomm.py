@@ -8,18 +8,11 @@ import pytest
 
 from bounds.runtime import Constant, ShiftedExponential
 from bounds.schedules import AdaComm
+from gpu_validation.judging.verdict import Verdict
 from gpu_validation.records.exit_status import REPORT
 from gpu_validation.records.settings import settings
-from gpu_validation.studies.adacomm import (
-    PRESET,
-    AdaCommStudy,
-    Course,
-    Proof,
-    predicted_seconds,
-    times_to_target,
-)
+from gpu_validation.studies.adacomm import PRESET, AdaCommStudy, Course, Proof, predicted_seconds, times_to_target
 from gpu_validation.studies.carry_out import carry_out
-from gpu_validation.verdicts.verdict import Verdict
 from gpu_validation.workloads import SmallNetwork
 from ratedist.interfaces.exit_status import OK
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from gpu_validation.distributed.launch import RunFailed
+from gpu_validation.judging.verdict import Verdict
 from gpu_validation.records.exit_status import MEASUREMENTS
 from gpu_validation.studies.adacomm_cifar import ARCHIVE, AdaCommCifar, Track, preset, tracks
 from gpu_validation.studies.carry_out import carry_out
-from gpu_validation.verdicts.verdict import Verdict
 from gpu_validation.workloads import Cifar, ResNet20, SmallNetwork, SyntheticImages
 from ratedist.interfaces.exit_status import FAILED, OK, UNFINISHED
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
+from gpu_validation.judging.verdict import Verdict
 from gpu_validation.studies.all_reduce import CODECS, FORGETFUL, PRESET, TRAINED, expected_error, vectors, wire_bits
-from gpu_validation.verdicts.verdict import Verdict
 from operators import QSGD, TCDQ
 
 pytestmark = pytest.mark.timeout(120)

@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gpu_validation.judging.plotting import figure_html
+from gpu_validation.judging.verdict import Verdict
 from gpu_validation.records.exit_status import REPORT
-from gpu_validation.reporting.plotting import figure_html
 from gpu_validation.studies.auto_tau import (
     CHARGED,
     COURSES,
@@ -22,7 +23,6 @@ from gpu_validation.studies.auto_tau import (
     theorem_2,
 )
 from gpu_validation.studies.carry_out import carry_out
-from gpu_validation.verdicts.verdict import Verdict
 from ratedist.interfaces.exit_status import OK
 
 pytestmark = pytest.mark.timeout(170)

@@ -2,9 +2,9 @@
 
 import pytest
 
+from gpu_validation.judging.verdict import Verdict
 from gpu_validation.studies.byzantine import HORIZON, PRESET, RULES, Byzantine, Negate, Rescale, train, tuned, votes
 from gpu_validation.studies.carry_out import carry_out
-from gpu_validation.verdicts.verdict import Verdict
 
 SMALL = Byzantine(faulty=(0, 11), coordinates=20_000, crowd=(3,), steps=10, seeds=(0, 1), tuning_seeds=(1000,))
 UNITS = ("vote:negate:11", "vote:collude:11", "wide:collude", "crowd:3", "election:5:1", "train:majority_vote:negate")

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
+from gpu_validation.judging.verdict import Verdict
 from gpu_validation.studies.carry_out import carry_out
 from gpu_validation.studies.compressors import FAMILIES, PROBLEMS, Compressors, operators_by_name
-from gpu_validation.verdicts.verdict import Verdict
 from operators import all_operators, specification
 
 PROBLEM = "logistic, breast cancer"

@@ -2,11 +2,11 @@
 
 import pytest
 
+from gpu_validation.judging.verdict import Comparison, Verdict
 from gpu_validation.studies.grid.study import Preset
 from gpu_validation.studies.quick import PRESET
 from gpu_validation.studies.study import Study, without_damaged
 from gpu_validation.studies.wire import wire_rows
-from gpu_validation.verdicts.verdict import Comparison, Verdict
 
 EXCHANGE = {
     "kind": "operator", "operator": "Identity()", "topology": "ring", "m": 2, "payload_bytes": 80,

@@ -2,9 +2,9 @@
 
 import pytest
 
+from gpu_validation.judging.verdict import Verdict
 from gpu_validation.studies.carry_out import carry_out
 from gpu_validation.studies.error_feedback import METHODS, PRESET, ErrorFeedbackStudy, descend, largest_gradient
-from gpu_validation.verdicts.verdict import Verdict
 from gpu_validation.workloads import LogisticRegression
 from operators import Key
 

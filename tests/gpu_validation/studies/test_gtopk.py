@@ -2,8 +2,8 @@
 
 import pytest
 
+from gpu_validation.judging.verdict import Verdict
 from gpu_validation.studies.gtopk import GlobalTopKStudy, tree
-from gpu_validation.verdicts.verdict import Verdict
 
 SMALL = GlobalTopKStudy(crowds=(2, 8), d=500, fraction=0.02, rounds=4, workers=2, steps=10, seeds=(0,))
 

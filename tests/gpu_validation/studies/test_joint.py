@@ -7,7 +7,8 @@ import pytest
 
 from bounds import theorems
 from bounds.claims import Unbiased
-from gpu_validation.reporting.plotting import figure_html
+from gpu_validation.judging.plotting import figure_html
+from gpu_validation.judging.verdict import Verdict
 from gpu_validation.studies.error_feedback import largest_gradient
 from gpu_validation.studies.joint import (
     METHODS,
@@ -20,7 +21,6 @@ from gpu_validation.studies.joint import (
     schedule,
     seconds_to,
 )
-from gpu_validation.verdicts.verdict import Verdict
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from gpu_validation.judging.verdict import Verdict
 from gpu_validation.studies.layerwise import OPERATORS, PRESET, LayerWiseStudy, distortion
-from gpu_validation.verdicts.verdict import Verdict
 
 SMALL = LayerWiseStudy(at=(0, 3), draws=10, steps=5, seeds=(0,))
 

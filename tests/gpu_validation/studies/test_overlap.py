@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gpu_validation.judging.verdict import Verdict
 from gpu_validation.studies.overlap import (
     PRESET,
     _until,
@@ -28,7 +29,6 @@ from gpu_validation.studies.overlap_problems import (
     run_of,
     runtime,
 )
-from gpu_validation.verdicts.verdict import Verdict
 
 pytestmark = pytest.mark.timeout(400)
 SOFTMAX = TASKS["softmax"]

@@ -9,7 +9,8 @@ import pytest
 
 from bounds import Interval
 from bounds.estimate import Estimate
-from gpu_validation.reporting.plotting import figure_html
+from gpu_validation.judging.plotting import figure_html
+from gpu_validation.judging.verdict import Verdict
 from gpu_validation.studies import prediction
 from gpu_validation.studies.prediction import (
     CHEAP,
@@ -39,7 +40,6 @@ from gpu_validation.studies.prediction_problems import (
     RingOf,
     target_of,
 )
-from gpu_validation.verdicts.verdict import Verdict
 from gpu_validation.workloads import Quadratic
 
 TINY = "tiny"

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpu_validation.judging.comparisons import exact_row, out_of_scope
+from gpu_validation.judging.compression import LEAST_ERROR, compression_rows, least_error
+from gpu_validation.judging.verdict import Verdict
 from gpu_validation.records.compression import Compression, Declared
 from gpu_validation.records.sample import Sample
 from gpu_validation.records.storage import read_lines
 from gpu_validation.studies import all_presets
 from gpu_validation.studies.record_file import StaleResultsError, stored
 from gpu_validation.studies.required import LISTED, as_list, listed, not_measured, required_of
-from gpu_validation.verdicts.comparisons import exact_row, out_of_scope
-from gpu_validation.verdicts.compression import LEAST_ERROR, compression_rows, least_error
-from gpu_validation.verdicts.verdict import Verdict
 
 DATA = Path(__file__).parents[3] / "docs" / "data" / "studies"
 QUICKLY_JUDGED = ("error-feedback", "gtopk", "layerwise", "all-reduce")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from gpu_validation.judging.verdict import Verdict
 from gpu_validation.studies.speed_up import (
     CONSTANT,
     DECAYED,
@@ -22,7 +23,6 @@ from gpu_validation.studies.speed_up import (
     speedup,
     trials,
 )
-from gpu_validation.verdicts.verdict import Verdict
 from gpu_validation.workloads import SmallNetwork
 
 pytestmark = pytest.mark.timeout(120)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from bounds.runtime import Exponential
+from gpu_validation.judging.plotting import figure_html
+from gpu_validation.judging.verdict import Verdict
 from gpu_validation.records.exit_status import REPORT
-from gpu_validation.reporting.plotting import figure_html
 from gpu_validation.studies.carry_out import carry_out
 from gpu_validation.studies.straggler import PRESET, STEP_S, cases, laws
-from gpu_validation.verdicts.verdict import Verdict
 from ratedist.interfaces.exit_status import OK
 
 pytestmark = pytest.mark.timeout(120)

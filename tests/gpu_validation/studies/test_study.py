@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from gpu_validation.distributed.launch import RunFailed
+from gpu_validation.judging.plotting import canvas
+from gpu_validation.judging.verdict import Comparison, Verdict
 from gpu_validation.records.exit_status import COMPARISONS, MEASUREMENTS, REPORT
 from gpu_validation.records.storage import read_lines
-from gpu_validation.reporting.plotting import canvas
 from gpu_validation.studies.carry_out import carry_out
 from gpu_validation.studies.record_file import StaleResultsError
 from gpu_validation.studies.study import Figure, Study
-from gpu_validation.verdicts.verdict import Comparison, Verdict
 from ratedist.interfaces.exit_status import FAILED, INTERRUPTED, OK, UNFINISHED, VIOLATED
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from bounds.dynamics import heterogeneous, third_order
-from gpu_validation.reporting.plotting import figure_html
+from gpu_validation.judging.plotting import figure_html
+from gpu_validation.judging.verdict import Verdict
 from gpu_validation.studies import tau_star
 from gpu_validation.studies.tau_star import (
     PLANNED,
@@ -19,7 +20,6 @@ from gpu_validation.studies.tau_star import (
     regrets,
     third_derivative,
 )
-from gpu_validation.verdicts.verdict import Verdict
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gpu_validation.judging.verdict import Verdict
 from gpu_validation.records.storage import read_lines
 from gpu_validation.studies import tau_star_third_order as third_order
 from gpu_validation.studies.required import listed, not_measured
 from gpu_validation.studies.tau_star import PRESET
 from gpu_validation.studies.tau_star_third_order import AWAY, STILL, Bent, around, claimed, measure_third, third_rows
-from gpu_validation.verdicts.verdict import Verdict
 
 DOCS = Path(__file__).parents[3] / "docs"
 RECORD = DOCS / "data/studies/tau-star.jsonl"

@@ -3,10 +3,10 @@ from dataclasses import replace
 
 import pytest
 
+from gpu_validation.judging.verdict import Verdict
 from gpu_validation.records.exit_status import MEASUREMENTS, REPORT
 from gpu_validation.studies.carry_out import carry_out
 from gpu_validation.studies.wire import PRESET, every_operator
-from gpu_validation.verdicts.verdict import Verdict
 from operators import QSGD, Identity, all_operators
 from ratedist.interfaces.exit_status import OK
 

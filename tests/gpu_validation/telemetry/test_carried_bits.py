@@ -7,8 +7,8 @@ from gpu_validation.averaging.exchange.parts import Gather, TwoShot
 from gpu_validation.averaging.membership.roll_call import Nodes
 from gpu_validation.averaging.merge.rules import Corrected
 from gpu_validation.averaging.periodic_averaging import PeriodicAveraging
+from gpu_validation.judging.verdict import Verdict
 from gpu_validation.telemetry import read_folder, report_of
-from gpu_validation.verdicts.verdict import Verdict
 from operators import ErrorFeedback, Key, own
 from tests.gpu_validation.ranks import in_ranks
 

@@ -11,8 +11,8 @@ from gpu_validation.averaging.mixing import Sampled, ring
 from gpu_validation.averaging.outer import BlockMomentum
 from gpu_validation.averaging.periodic_averaging import PeriodicAveraging
 from gpu_validation.averaging.settings import Pacing
+from gpu_validation.judging.verdict import Evidence, Verdict
 from gpu_validation.telemetry import Known, read_folder, report_of
-from gpu_validation.verdicts.verdict import Evidence, Verdict
 from operators import ErrorFeedback, Key, ScaledSign, TopK
 from tests.gpu_validation.ranks import in_ranks
 from tests.gpu_validation.telemetry.dishonest import Boasting, Halved, HalvedSigns, Honest, Short, ShortSigns

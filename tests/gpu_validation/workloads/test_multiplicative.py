@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from bounds.dynamics import multiplicative
+from gpu_validation.judging.verdict import Verdict
 from gpu_validation.studies import Cells, Preset
 from gpu_validation.studies.carry_out import carry_out
 from gpu_validation.studies.grid.theory import AT_MEAN, LOSS
-from gpu_validation.verdicts.verdict import Verdict
 from gpu_validation.workloads import MultiplicativeQuadratic
 from operators import Identity, Key
 

@@ -10,11 +10,10 @@ import torch
 from bounds.claims import Contractive, StrictlyContractive, Unbiased
 from operators import QSGD, Identity, Key, TopK
 from operators.laws import Budget, Outcome, Report, Verdict, check
-
-from . import outside
-from .honest import HONEST, JUDGED_BY_ALL_LAWS, Dithering, MeanSign
-from .honest_selection import Largest
-from .mutants import MUTANTS
+from tests.operators.laws import outside
+from tests.operators.laws.honest import HONEST, JUDGED_BY_ALL_LAWS, Dithering, MeanSign
+from tests.operators.laws.honest_selection import Largest
+from tests.operators.laws.mutants import MUTANTS
 
 QUICK = Budget.quick().untimed()
 DRAWING = Budget(draws=800, lengths=(65,), sizes=(1, 9, 65), drawn_sizes=(1, 8, 64), bias=0.3, large=300).untimed()

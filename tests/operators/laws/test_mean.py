@@ -11,9 +11,8 @@ from bounds import theorems
 from bounds.claims import ConservedMean, Unbiased, UnbiasedMean
 from operators.laws import Budget, Outcome, check_mean
 from operators.laws.exchange.groups import Group
-
-from . import wrong_exchanges
-from .wrong_exchanges import FORGETFUL, LISTED, MORE, QSGD, M, honest
+from tests.operators.laws import wrong_exchanges
+from tests.operators.laws.wrong_exchanges import FORGETFUL, LISTED, MORE, QSGD, M, honest
 
 SECONDS = 10
 MODERATE = Budget(bias=0.1).untimed()

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from gpu_validation.judging.verdict import Verdict
 from gpu_validation.records.compression import Compression, Declared
 from gpu_validation.records.sample import Sample
 from gpu_validation.records.storage import plain
@@ -13,11 +14,9 @@ from gpu_validation.studies.grid.rows import compare
 from gpu_validation.studies.quick import PRESET
 from gpu_validation.telemetry.account import Account
 from gpu_validation.telemetry.claims import judged
-from gpu_validation.verdicts.verdict import Verdict
 from operators import Identity
 from tests.gpu_validation.mutations.bench import Bench
-
-from ...telemetry.test_journal import HEADER, ROUNDS, STATE
+from tests.gpu_validation.telemetry.test_journal import HEADER, ROUNDS, STATE
 
 NO_NUMBERS = (0.0, 1.0, 1.5, -1.0, math.inf, -math.inf, math.nan, 1e-300)
 BENCH = Bench(steps=8, seeds=3)

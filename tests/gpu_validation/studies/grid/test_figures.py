@@ -7,11 +7,11 @@ from html.parser import HTMLParser
 import pytest
 
 from bounds import all_bounds
+from gpu_validation.judging.html import page as rendered
+from gpu_validation.judging.verdict import Evidence, Outcome, Verdict
 from gpu_validation.records.environment import Environment
-from gpu_validation.reporting.html import page as rendered
 from gpu_validation.studies.carry_out import carry_out
 from gpu_validation.studies.smoke import PRESET
-from gpu_validation.verdicts.verdict import Evidence, Outcome, Verdict
 
 pytestmark = pytest.mark.timeout(120)
 

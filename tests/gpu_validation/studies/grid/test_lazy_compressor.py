@@ -11,11 +11,11 @@ import pytest
 from scipy.stats import binom
 
 from bounds.claims import Unbiased
+from gpu_validation.judging.verdict import Verdict
 from gpu_validation.records.compression import Compression, Declared
 from gpu_validation.records.sample import Sample
 from gpu_validation.studies.grid.records import Probe
 from gpu_validation.studies.grid.rows import compare
-from gpu_validation.verdicts.verdict import Verdict
 from operators import Size
 
 BUDGET, RUNS, D = 1e-4, 10_000, 1000

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from html import escape
 from statistics import median
 
-from ..verdicts.verdict import Comparison, Verdict
 from .overview import CHARACTER, CLAIM, LINE, MARGIN, NAMES, STYLE, svg_text, wrapped
 from .plotting import PALETTE
+from .verdict import Comparison, Verdict
 
 PLOT, ROW, HALF = 620, 30, 5  # pixels: width of the axis, least height of a row, half of a mark
 MOST_TICKS = 12

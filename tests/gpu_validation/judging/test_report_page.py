@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from gpu_validation.reporting.html import page as report
+from gpu_validation.judging.html import page as report
+from gpu_validation.judging.verdict import Comparison, Verdict
 from gpu_validation.studies.smoke import PRESET
-from gpu_validation.verdicts.verdict import Comparison, Verdict
 
 
 def row(number, verdict=Verdict.HOLDS):

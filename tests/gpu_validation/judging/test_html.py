@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from gpu_validation.reporting.html import noticed_text
+from gpu_validation.judging.html import noticed_text
 
 
 @pytest.mark.parametrize("number", [float, np.float64])

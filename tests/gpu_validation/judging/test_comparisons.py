@@ -3,8 +3,8 @@
 import pytest
 from scipy.stats import binomtest
 
-from gpu_validation.verdicts.comparisons import exact_row, mean_row, out_of_scope, share_row, unjudged_row
-from gpu_validation.verdicts.verdict import Evidence, Verdict
+from gpu_validation.judging.comparisons import exact_row, mean_row, out_of_scope, share_row, unjudged_row
+from gpu_validation.judging.verdict import Evidence, Verdict
 
 ABOUT = {"operator": "o", "quantity": "q"}
 

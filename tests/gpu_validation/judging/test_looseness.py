@@ -6,10 +6,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from gpu_validation.reporting.html import page as report
-from gpu_validation.reporting.looseness import judged, looseness_svg, looseness_words
+from gpu_validation.judging.html import page as report
+from gpu_validation.judging.looseness import judged, looseness_svg, looseness_words
+from gpu_validation.judging.verdict import Comparison, Verdict
 from gpu_validation.studies.smoke import PRESET
-from gpu_validation.verdicts.verdict import Comparison, Verdict
 
 SVG = "{http://www.w3.org/2000/svg}"
 

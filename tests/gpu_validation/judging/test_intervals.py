@@ -8,12 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bounds.claims import Unbiased
-from gpu_validation.records.compression import Compression, Declared
-from gpu_validation.records.sample import Sample
-from gpu_validation.studies.grid.planned import of_messages
-from gpu_validation.verdicts.comparisons import mean_row
-from gpu_validation.verdicts.compression import compression_rows
-from gpu_validation.verdicts.intervals import (
+from gpu_validation.judging.comparisons import mean_row
+from gpu_validation.judging.compression import compression_rows
+from gpu_validation.judging.intervals import (
     ACQUIT,
     RATES,
     STAKES,
@@ -24,7 +21,10 @@ from gpu_validation.verdicts.intervals import (
     student_interval,
     variance_interval,
 )
-from gpu_validation.verdicts.verdict import Outcome, Verdict
+from gpu_validation.judging.verdict import Outcome, Verdict
+from gpu_validation.records.compression import Compression, Declared
+from gpu_validation.records.sample import Sample
+from gpu_validation.studies.grid.planned import of_messages
 from operators import Identity, Size
 from operators.functions.own import Own
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gpu_validation.verdicts.simulation_agreement import agreement_rows, compared
-from gpu_validation.verdicts.verdict import Verdict
+from gpu_validation.judging.iteration_time import agreement_rows, compared
+from gpu_validation.judging.verdict import Verdict
 
 REAL = {"step": [0, 8, 20], "losses": [3.0, 2.0, 1.0]}
 TIMED = {"raced_s": 1.2, "fenced_s": [0.01, 0.03], "scheduling": "normal", "method": "padded"}

@@ -5,9 +5,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from gpu_validation.reporting.console import headline, outcome_table
-from gpu_validation.reporting.overview import COLOURS, STYLE, overview_svg, question, tightest, wrapped
-from gpu_validation.verdicts.verdict import Comparison, Outcome, Verdict
+from gpu_validation.judging.console import headline, outcome_table
+from gpu_validation.judging.overview import COLOURS, STYLE, overview_svg, question, tightest, wrapped
+from gpu_validation.judging.verdict import Comparison, Outcome, Verdict
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from ..verdicts.verdict import Comparison, Evidence, Outcome, Verdict, violation
 from .console import headline
 from .looseness import looseness_svg, looseness_words
 from .overview import COLOURS, overview_svg
+from .verdict import Comparison, Evidence, Outcome, Verdict, violation
 
 COLUMNS: tuple[tuple[str, Callable[[Comparison], str]], ...] = (
     ("operator", lambda c: c.operator),

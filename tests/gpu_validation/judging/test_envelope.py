@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from gpu_validation.distributed.launch import run_ranks
 from gpu_validation.distributed.message_counts import averaging_messages, barrier_messages
+from gpu_validation.judging.envelope import in_streams, on_interface, payload_in_streams, payload_on_interface
+from gpu_validation.judging.verdict import Verdict
 from gpu_validation.network.streams import StreamCount
 from gpu_validation.studies.topologies import TOPOLOGIES
 from gpu_validation.studies.wire import WirePlan, measure_wire, wire_rows
-from gpu_validation.verdicts.envelope import in_streams, on_interface, payload_in_streams, payload_on_interface
-from gpu_validation.verdicts.verdict import Verdict
 from operators import QSGD, Identity, Key
 from tests.gpu_validation.mutations.transports import bodies_sent
 

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from gpu_validation.verdicts.intervals import median_of
-from gpu_validation.verdicts.time_to_target import arrival, smoothed, time_to_loss
+from gpu_validation.judging.intervals import median_of
+from gpu_validation.judging.iteration_time import arrival, smoothed, time_to_loss
 
 STEPS = ([0.0, 1.0, 2.0, 4.0], [8.0, 4.0, 2.0, 1.0])  # 8 until 1 s, 4 until 2 s, 2 until 4 s, 1 from then on
 

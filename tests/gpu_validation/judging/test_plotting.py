@@ -3,16 +3,7 @@
 import matplotlib.pyplot as plt
 import pytest
 
-from gpu_validation.reporting.plotting import (
-    FAMILIES,
-    LEGEND_PT,
-    PALETTE,
-    WIDTH_IN,
-    canvas,
-    colour,
-    family,
-    legend_below,
-)
+from gpu_validation.judging.plotting import FAMILIES, LEGEND_PT, PALETTE, WIDTH_IN, canvas, colour, family, legend_below
 from operators import all_operators, specification
 
 A4_TEXT_IN = 6.7

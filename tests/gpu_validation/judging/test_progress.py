@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from gpu_validation.reporting.progress import advancing
+from gpu_validation.judging.console import advancing
 
 
 def test_a_log_gets_one_line_in_ten_seconds():

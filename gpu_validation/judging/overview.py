@@ -9,8 +9,8 @@ from html import escape
 
 from bounds.claims import Contractive, StrictlyContractive, Unbiased
 
-from ..verdicts.verdict import Comparison, Outcome, Verdict
 from .console import headline
+from .verdict import Comparison, Outcome, Verdict
 
 COLOURS = {  # from the strongest statement to none; VIOLATED stands out on paper as well
     Outcome.EVIDENCE: "#2e9d7f",

@@ -1,1 +1,0 @@
-"""Reports of verdicts and measurements: pages, figures and console tables."""

@@ -1,1 +1,0 @@
-"""Verdicts: intervals of measured numbers against bounds."""
