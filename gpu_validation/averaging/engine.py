@@ -747,7 +747,7 @@ class HasEngine:
 
     @property
     def exchange(self) -> str:
-        """How the movements of the current round travel: "gather", "two_shot" or "sum"."""
+        """Way of the current round's movements, which is "gather", "two_shot" or "sum"."""
         return self.engine.exchange
 
     @property

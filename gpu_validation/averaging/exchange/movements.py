@@ -482,7 +482,10 @@ class InTwoShots(SendersRemember):
     def mean(
         self, deltas: Deltas, rows: Sequence[Row], *, members: Sequence[int], round_index: int, steps: int
     ) -> MeanMovement:
-        """Scatter shards, average them, gather the means."""
+        """Scatter shards, average them, gather the means.
+
+        Raises MeanRefused if the owner of a shard could not form its mean.
+        """
         ranks = self._transport.ranks
         exact = self._exact if len(members) == self._transport.size else None
         outgoing, failure = encoded(ranks, self.senders, deltas, [round_index] * len(ranks))
