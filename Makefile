@@ -84,7 +84,7 @@ OLDEST_PYTHON ?= python3.11
 OLDEST_TESTS  ?= tests/bounds tests/operators
 test-oldest:
 	test -x $(OLDEST)/bin/python || $(OLDEST_PYTHON) -m venv $(OLDEST)
-	$(OLDEST)/bin/python -m pip install --disable-pip-version-check -c tests/oldest.txt -e ".[laws,validate]" pytest-timeout constriction "pyparsing<3.2"
+	$(OLDEST)/bin/python -m pip install --disable-pip-version-check -c tests/oldest.txt -e ".[laws,validate,pep]" pytest-timeout constriction "pyparsing<3.2"
 	$(OLDEST)/bin/python tests/oldest.py
 	$(OLDEST)/bin/python -m pytest -p no:cacheprovider -m "not slow and not thorough" $(OLDEST_TESTS)
 	$(OLDEST)/bin/ratedist run smoke --out $(OLDEST)/results

@@ -38,7 +38,7 @@ def by_cells(bits, d, nmse, radius, cells=40_000):
     share = np.clip((reach - (s - radius)) * (reach + s - radius) * ((s + radius) ** 2 - nmse), 0, None)
     with np.errstate(divide="ignore", invalid="ignore"):
         p = np.where(s * s + radius**2 <= nmse, 0.5, betainc((d - 1) / 2, 0.5, share / (2 * radius * s) ** 2) / 2)
-    missed = np.exp(-math.floor(2**bits) * np.nan_to_num(p, nan=0.5))
+    missed = np.exp(-float(math.floor(2**bits)) * np.nan_to_num(p, nan=0.5))
     z = d * s * s / 2
     below, above = np.diff(gammainc(d / 2, z)), -np.diff(gammaincc(d / 2, z))
     mass = np.where(z[1:] < d / 2, below, above)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import scipy.linalg
 
 from bounds.special.lloyd_max import lloyd_max_levels, lloyd_max_thresholds
 from bounds.special.sphere_quantiser import lloyd_max_moments
@@ -30,8 +31,7 @@ def hadamard(d, rng):
 
 def hadamard_signs(d):
     """Of the Hadamard matrix, d a power of two: -1 to the number of common ones of row and column."""
-    i = np.arange(d)
-    return 1.0 - 2.0 * (np.bitwise_count(i[:, None] & i) % 2)
+    return scipy.linalg.hadamard(d, dtype=float)
 
 
 def levels_of(v, bits):
