@@ -70,7 +70,7 @@ def test_the_oldest_versions_that_are_allowed_are_those_that_are_tested():
     pins = dict(re.findall(r"^([\w-]+)==(\S+)$", (ROOT / "tests/oldest.txt").read_text(), flags=re.MULTILINE))
     asked = [
         *PROJECT["dependencies"],
-        *(line for extra in ("operators", "laws", "validate") for line in OPTIONAL[extra]),
+        *(line for extra in ("operators", "laws", "validate", "pep") for line in OPTIONAL[extra]),
     ]
     least = dict(re.findall(r"^([\w-]+)>=([\d.]+)$", "\n".join(asked), flags=re.MULTILINE))
     assert least.keys() == pins.keys()
