@@ -125,7 +125,7 @@ class TernGrad(Format):
 
     @property
     def head_name(self) -> str:  # type: ignore[override]
-        """What the head sends: the scale, unless all workers share it."""
+        """The word for the number in the head, empty where all workers share the scale."""
         return "" if self.scale else "scale"
 
     def _length(self, d: int) -> int:

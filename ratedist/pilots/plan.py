@@ -225,7 +225,7 @@ class PilotPlan(Ranked[PilotChoice]):
 
     @property
     def to_run(self) -> PilotChoice:
-        """The one choice to run: the best, or the surest where the best may be slower than synchronous training."""
+        """The best choice, or the surest one where the best may be slower than synchronous training."""
         return self.surest if self.best.ratio_ends[1] > 1 else self.best
 
     def answer(self) -> Answer:
