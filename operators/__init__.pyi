@@ -49,12 +49,12 @@ from .compressors.top_k import TopK as TopK
 from .compressors.turboquant import TurboQuant as TurboQuant
 from .compressors.vqsgd import VQSGD as VQSGD
 from .equal_bits import for_bits as for_bits
-from .feedback.bias import BiasWarning as BiasWarning
 from .feedback.deep_gradient_compression import DeepGradientCompression as DeepGradientCompression
 from .feedback.diana import DIANA as DIANA
 from .feedback.ef21 import EF21 as EF21
 from .feedback.error_feedback import ErrorFeedback as ErrorFeedback
 from .feedback.feedback import Feedback as Feedback
+from .feedback.memoryless import BiasWarning as BiasWarning
 from .feedback.one_bit_adam import OneBitAdam as OneBitAdam
 from .feedback.power_sgd import PowerSGD as PowerSGD
 from .functions.own import own as own

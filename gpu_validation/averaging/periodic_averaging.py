@@ -31,7 +31,7 @@ import torch.distributed as dist
 
 from bounds.schedules import Schedule
 from operators import Feedback, Key, Operator
-from operators.feedback.bias import warn_of_bias
+from operators.feedback.memoryless import warn_of_bias
 from operators.summed import Summed
 
 from ..distributed.collectives import PLACE_BITS, ProcessTransport

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from operators import Key
-from operators.feedback.bias import BiasWarning
+from operators.feedback.memoryless import BiasWarning
 from operators.random import bits32
 
 from ..averaging.merge.rules import Blocking

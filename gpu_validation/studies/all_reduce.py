@@ -18,7 +18,7 @@ from bounds.theorems import gather_error, two_shot_error
 from operators import EDEN, QSGD, TCDQ, ErrorFeedback, Feedback, Key, Operator, ScaledSign, TopK
 from operators.exchange import Exchange, mean_of_ranks
 from operators.exchange.choice import shards
-from operators.feedback.bias import BiasWarning
+from operators.feedback.memoryless import BiasWarning
 from operators.random import normal
 
 from ..averaging.exchange.parts import Gather, TwoShot, exchange_named

@@ -19,8 +19,8 @@ from torch.nn.parallel import DistributedDataParallel
 from ..allocation import WaterFilling
 from ..exchange.choice import Choice, Exchange, choose, lengths
 from ..exchange.nodes import check_nodes
-from ..feedback.bias import warn_of_bias
 from ..feedback.feedback import Feedback
+from ..feedback.memoryless import warn_of_bias
 from ..fingerprint import fingerprint, require_own_state
 from ..key import Key
 from .assignment import Assignment

@@ -21,8 +21,8 @@ from torch.distributed.tensor import DTensor
 
 from ..allocation import WaterFilling
 from ..ddp.equal_settings import device_of, refusals_sent, require_equal_settings
-from ..feedback.bias import warn_of_bias
 from ..feedback.feedback import Feedback
+from ..feedback.memoryless import warn_of_bias
 from ..fingerprint import Fingerprint, fingerprint, require_own_state
 from ..key import Key
 from ..operator import Operator

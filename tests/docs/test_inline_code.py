@@ -6,6 +6,7 @@ import shlex
 import sys
 from functools import cache
 from pathlib import Path
+from typing import is_typeddict
 
 import api
 import numpy as np
@@ -131,7 +132,8 @@ def test_forms_call_what_exists_by_keywords_that_it_has(piece, space):
 @cache
 def keywords():
     """Every keyword of a public function or class, and of those of torch that the pages use."""
-    functions = [value for _, value, _ in public() if callable(value) and not api.is_exception(value)]
+    values = (value for _, value, _ in public() if callable(value) and not is_typeddict(value))
+    functions = [value for value in values if not api.is_exception(value)]
     functions += [torch.load, torch.nn.parallel.DistributedDataParallel, torch.nn.Module.register_buffer]
     return {name for function in functions for name in inspect.signature(function).parameters}
 

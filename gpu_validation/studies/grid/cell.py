@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from operators import Key, Operator, specification
-from operators.feedback.bias import BiasWarning
+from operators.feedback.memoryless import BiasWarning
 from operators.inputs import canonical
 from operators.random import normal
 

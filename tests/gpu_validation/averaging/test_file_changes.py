@@ -52,10 +52,10 @@ def workers_at_work() -> SimulatedWorkers:
     return workers
 
 
-def test_one_compressed_averaging_changes_file_58_times_at_most():
+def test_one_compressed_averaging_changes_file_55_times_at_most():
     changes = changes_of_file(workers_at_work())
 
-    # 40, one function that reads every vector, for two workers, and 16 by way of the file that shares work over threads
-    assert sum(changes.values()) <= 58, changes
+    # 39, and 16 by way of the file that shares work over threads; one function reads every vector, for two workers
+    assert sum(changes.values()) <= 55, changes
     called = {called for _, called in changes}
     assert {"operators/compressors/qsgd.py", "operators/kernels/elias/cpu.py"} <= called, "both directions count"

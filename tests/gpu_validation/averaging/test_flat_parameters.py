@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from gpu_validation.averaging.structure import FlatParameters
+from gpu_validation.averaging.worker import FlatParameters
 
 
 def parameters(*shapes, dtype=torch.float32):

@@ -13,8 +13,7 @@ from gpu_validation import PeriodicAveraging
 from gpu_validation.averaging.exchange.parts import TwoShot
 from operators import QSGD, BiasWarning, BlockInteger, ErrorFeedback, FloatCast, PowerSGD, ScaledSign, SignSGD, TopK
 from operators.ddp import register
-from operators.feedback.bias import warn_of_bias
-from operators.feedback.memoryless import Memoryless
+from operators.feedback.memoryless import Memoryless, warn_of_bias
 from operators.summed.power_sgd import SummedPowerSGD
 
 
