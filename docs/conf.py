@@ -36,6 +36,7 @@ nitpicky = True
 nitpick_ignore = [  # types of annotations and base classes that are no public names
     ("py:class", name)
     for name in (
+        "P",
         "accelerate.accelerator.Accelerator",
         "bounds.fields.Fields",
         "bounds.runtime.laws.GammaFamily",

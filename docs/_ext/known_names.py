@@ -6,6 +6,7 @@ reference stays unresolved, and the build fails.  Type variables and private bas
 from __future__ import annotations
 
 import ast
+import inspect
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -58,6 +59,7 @@ def evaluate_annotations(app: Sphinx, obj: Any, bound_method: bool) -> None:
     Those of inherited fields belong to the module of the base class; others name what is imported for type checkers
     only.  Both are evaluated here, in place.
     """
+    obj = inspect.unwrap(obj)  # a decorator's own module does not have the names
     annotations, space = getattr(obj, "__annotations__", {}), getattr(obj, "__globals__", {})
     homes = [checked_names(space), space]
     cls = space.get(getattr(obj, "__qualname__", "").partition(".")[0])
