@@ -5,7 +5,7 @@ from torch.nn.parallel import DistributedDataParallel
 from gpu_validation import join_torchrun
 from gpu_validation.workloads.digits import digits
 from operators import ErrorFeedback, TopK
-from operators.torch_ddp import register
+from operators.ddp import register
 
 join_torchrun(timeout_s=30)  # in place of dist.init_process_group
 rank = torch.distributed.get_rank()

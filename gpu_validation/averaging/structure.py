@@ -306,25 +306,25 @@ def by_module(
     Raises
     ------
     ValueError
-        For a parameter that is not in exactly one of the modules, and for a module without parameters.
+        For a name that no parameter has or begins with, a parameter that is not in exactly one of the modules, and a
+        module whose parameters are empty.
     """
     if not modules:
         return dict(parameters), []
-    members: dict[str, list[str]] = {module: [] for module in modules}
-    for name in parameters:
-        owners = [module for module in modules if name == module or name.startswith(f"{module}.")]
-        if len(owners) != 1:
-            raise ValueError(
-                f"every parameter that requires a gradient must be in one fragment; {name} is in "
-                f"{' and '.join(owners) or 'none'}: name modules or parameters that cover the model once"
-            )
-        members[owners[0]].append(name)
-    empty = [module for module, names in members.items() if not any(parameters[name].numel() for name in names)]
+    owners = {n: [module for module in modules if n == module or n.startswith(f"{module}.")] for n in parameters}
+    members = {module: [n for n in parameters if module in owners[n]] for module in modules}
+    empty = [module for module, names in members.items() if not any(parameters[n].numel() for n in names)]
     if empty:
         raise ValueError(
             f"a fragment must have parameters that require a gradient; {empty[0]} has none: name a module of "
             "model.named_modules(), or leave it out"
         )
+    for name, of in owners.items():
+        if len(of) != 1:
+            raise ValueError(
+                f"every parameter that requires a gradient must be in one fragment; {name} is in "
+                f"{' and '.join(of) or 'none'}: name modules or parameters that cover the model once"
+            )
     sizes = (sum(parameters[name].numel() for name in names) for names in members.values())
     return {name: parameters[name] for names in members.values() for name in names}, [0, *accumulate(sizes)]
 

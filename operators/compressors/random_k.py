@@ -221,15 +221,16 @@ class RandomK(_RandomCoordinates):
 
     Notes
     -----
-    Unbiased with omega = d/k - 1, an equality for every x.  Both ends draw the support from the key, so only the k
-    values are sent: 32 k bits.  A key that all workers share gives them one support, whose variance does not average
-    down.
+    Unbiased with omega = d/k - 1, an equality for every x (Konecny & Richtarik 2018).  Both ends draw the support from
+    the key, so only the k values are sent: 32 k bits.  A key that all workers share gives them one support, whose
+    variance does not average down.
     """
 
     fraction: float | None = None
     k: int | None = None
 
     name = "randomk"
+    sources = ("konecny2018",)
 
     def claim(self, d: int) -> Unbiased:
         """Return omega = d/k - 1."""

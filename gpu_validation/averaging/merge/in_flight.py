@@ -110,6 +110,8 @@ class Part:
         for name in ("sent", "rests"):
             for vector in state.get(name) or ():
                 require_like(vector, common.thetas[0], name)
+        if state["base"] is not None:
+            require_like(state["base"], common.thetas[0], "base")
         require_like(state["senders"], [sender.state for sender in self.exchange.senders], "senders")
         require_like(state["receivers"], self.exchange.states, "receivers")
         like = common.thetas[0]

@@ -173,6 +173,7 @@ def test_fragments_of_modules_resume_bit_for_bit(operator):
         (["0", "1"], None, "must be in one fragment; 2.weight is in none"),
         (["0", "1", "2", "2.bias"], None, "must be in one fragment; 2.bias is in 2 and 2.bias"),
         (["0", "1", "2", "3"], None, "a fragment must have parameters that require a gradient; 3 has none"),
+        (["0", "1", "nope"], None, "a fragment must have parameters that require a gradient; nope has none"),
         ([], None, "fragments must be >= 1"),
         (NAMES, [SGD(1.0)] * 2, "outer needs one optimizer for all fragments, or one per fragment; got 2 for 3"),
         (NAMES, [SGD(1.0), SGD(1.0), 0.7], "outer must be Nesterov"),

@@ -646,9 +646,3 @@ def test_misuse_is_refused_with_the_rule():
     assert kind.startswith("operator must be an instance of Operator or Feedback, a specification or a function; got <")
     assert matrix == 'powersgd keeps a state that no bucket can share: pass scope="layer"'
     assert sparse == "the gradient of weight is sparse: make it dense"
-
-
-def test_the_former_place_of_the_hook_still_works():
-    from operators import torch_ddp
-
-    assert torch_ddp.register is register
