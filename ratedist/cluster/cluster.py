@@ -171,7 +171,8 @@ class Cluster:
         if self.backward_share is not None:
             object.__setattr__(self, "backward_share", real("backward_share", self.backward_share))
         if isinstance(self.compute, str) and self.compute not in RANDOM_SHARE:
-            raise _unknown("compute", self.compute, tuple(RANDOM_SHARE))
+            law = ", or in Python give a law of bounds.runtime"
+            raise _unknown("compute", self.compute, tuple(RANDOM_SHARE), more=law)
         if isinstance(self.compute, StepTime):
             object.__setattr__(self, "step_s", self.compute.mean_s)
         elif self.step_s == 0 and self.compute != "constant":
@@ -440,8 +441,8 @@ _of_init = list(signature(Cluster.__init__).parameters.values())
 Cluster.__signature__ = signature(Cluster).replace(parameters=_of_init[1:])  # type: ignore[attr-defined]  # not __new__
 
 
-def _unknown(name: str, value: Any, known: tuple[str, ...]) -> ValueError:
-    return ValueError(f"{name} must be one of {', '.join(known)}; got {value!r}: choose one of them")
+def _unknown(name: str, value: Any, known: tuple[str, ...], *, more: str = "") -> ValueError:
+    return ValueError(f"{name} must be one of {', '.join(known)}; got {value!r}: choose one of them{more}")
 
 
 def checked_cluster(cluster: Any) -> Cluster:

@@ -13,7 +13,7 @@ OK, VIOLATED, USAGE, FAILED, UNFINISHED, CRASHED, FILES, INTERRUPTED, TERMINATED
 
 STATUSES = {
     OK: "success: the answer is printed, or nothing is VIOLATED",
-    VIOLATED: "a comparison is VIOLATED, a check did not pass, or nothing is feasible",
+    VIOLATED: "a comparison that decides is VIOLATED, a check did not pass, or nothing is feasible",
     USAGE: "wrong use: wrong arguments, a missing extra, a file that is no input, results of another commit",
     FAILED: "the run could not finish: a process died, raised an error or hung",
     UNFINISHED: "the time limit stopped the run: run the same command again to continue",
