@@ -78,7 +78,7 @@ test-nightly: setup
 	$(BIN)/python -m pytest --tier nightly -n auto --dist loadfile --hypothesis-profile=nightly --durations=20
 
 # The oldest Python, numpy, torch and others that pyproject.toml allows, in an environment of their own.  This matplotlib
-# calls what a later pyparsing deprecates, and a warning is an error in the tests.
+# calls what a later pyparsing deprecates, and a warning is an error in the tests.  One guide shows figures drawn by numpy 2.
 OLDEST        := .venv-oldest
 OLDEST_PYTHON ?= python3.11
 OLDEST_TESTS  ?= tests/bounds tests/operators
@@ -86,7 +86,8 @@ test-oldest:
 	test -x $(OLDEST)/bin/python || $(OLDEST_PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python -m pip install --disable-pip-version-check -c tests/oldest.txt -e ".[laws,validate,pep]" pytest-timeout constriction "pyparsing<3.2"
 	$(OLDEST)/bin/python tests/oldest.py
-	$(OLDEST)/bin/python -m pytest -p no:cacheprovider -m "not slow and not thorough" $(OLDEST_TESTS)
+	$(OLDEST)/bin/python -m pytest -p no:cacheprovider -m "not slow and not thorough" $(OLDEST_TESTS) \
+		--deselect tests/operators/laws/test_guide.py::test_first_block_passes_the_honest_function_and_accuses_the_wrong_one_as_shown
 	$(OLDEST)/bin/ratedist run smoke --out $(OLDEST)/results
 
 docs: setup

@@ -9,9 +9,9 @@
         averaging.step(value)
     averaging.average()
 
-Averagings follow steps tau, 2 tau, ...  Every round, the first included, has tau local steps.  A new tau takes effect
-with the next round.  With full averaging or sampled clients all ranks hold bitwise equal models after each averaging,
-because every rank sums the same vectors in rank order.
+Averagings follow steps tau, 2 tau, ..., and those of a fragment are tau steps apart.  Every round, the first included,
+has tau local steps.  A new tau takes effect with the next round.  With full averaging or sampled clients all ranks hold
+bitwise equal models after each averaging, because every rank sums the same vectors in rank order.
 """
 
 from __future__ import annotations

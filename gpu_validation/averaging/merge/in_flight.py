@@ -1,8 +1,8 @@
 """Averages in flight: a message is sent while the workers make local steps, and merged some steps later.
 
-The model may be split into P parts with their own rounds, of equal length or cut at modules.  Part p merges first
-(p + 1)/P of a period after the start, then every tau steps.  A message is sent ``delay`` steps before its merge; at 0
-the workers wait for it.  In the first round a part sends nothing if the send would precede the start.
+The model may be split into P parts (fragments) with their own rounds, of equal length or cut at modules.  Part p merges
+first after tau (p + 1)/P local steps, rounded up, then every tau steps.  A message is sent ``delay`` steps before its
+merge; at 0 the workers wait for it.  Where that would be before the start, the first merge of the part changes nothing.
 """
 
 from __future__ import annotations
