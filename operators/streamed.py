@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from . import rows
+from .bits.bitstream import read_floats
 from .kernels.norms.cpu import LANES, sum_of_pieces
 from .kernels.philox import TILE
 from .kernels.threads import mapped
@@ -195,7 +196,7 @@ class Format(DeviceOperator, Streamed):
         self._check_bits(bits, d)
         if not self.head_name:
             return self._unpack(payload, d, [0.0])
-        number = self._read_head(payload[:HEAD_BYTES].cpu().numpy())
+        number = self._checked(float(read_floats(payload[:HEAD_BYTES]).item()))
         return self._unpack(payload[HEAD_BYTES:], d, [number])
 
     def _encode_rows(self, x: np.ndarray, keys: Sequence[Key]) -> Messages:
