@@ -91,7 +91,13 @@ class Parts(TypedDict, total=False):
 
 
 class ScheduledParts(Parts, total=False):
-    """The parts with their schedule."""
+    """The parts with their schedule: all that ``SimulatedWorkers`` takes besides models and optimizers.
+
+    Notes
+    -----
+    ``PeriodicAveraging`` describes each keyword.  A keyword that is left out has its default there: whole models are
+    averaged after every step, all workers take part, and all wait for the mean.
+    """
 
     schedule: int | Schedule | Literal["auto"] | Pacing
 
