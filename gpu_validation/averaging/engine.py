@@ -634,11 +634,11 @@ class Engine:
         if self.choices is not None:
             self._connect_choices(self.choices)
             return
-        self.exchange = settings.chosen_exchange(d=self.d, m=transport.size).name
+        exchange = settings.chosen_exchange(d=self.d, m=transport.size)
+        self.exchange = exchange.name
         if in_flight:
             self.movements = movements_of(Gather(), settings.shared_key, transport, self.payload, self.d)
         else:
-            exchange = settings.chosen_exchange(d=self.d, m=transport.size)
             self.movements = movements_of(
                 exchange, settings.shared_key, transport, self.payload, self.d, settings.ranks_per_node
             )
@@ -660,7 +660,7 @@ class Engine:
         """Use the exchange that the rule has chosen for the coming round."""
         if self.choices is None:
             return
-        option = self.choices.options[self.periods.rule.choice]
+        option = self._option(self.choices)
         self.whole, self.exchange, self.movements = option.whole, option.exchange, option.movements
         for worker, sender in zip(self.workers, self.movements.senders, strict=True):
             worker.sender = sender

@@ -22,10 +22,10 @@ import torch
 
 from bounds.runtime import Constant, RuntimeModel, ShiftedExponential
 from bounds.schedules import AdaComm, Fixed, Schedule
-from gpu_validation.averaging.settings import Pacing
 from operators import Key
 
 from ..averaging.pacing.clock import SimulatedClock
+from ..averaging.settings import Pacing
 from ..averaging.simulated import SimulatedWorkers
 from ..distributed.launch import RunFailed
 from ..judging.comparisons import unjudged_row

@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from bounds.claims import Claim, Contractive, Unbiased
-from ratedist.calls.arguments import Specification, Whole
-from ratedist.calls.call import Call, Command, Route
-from ratedist.cluster.compressors import operator_of
-from ratedist.records import Answer, Table
+
+from ..cluster.compressors import operator_of
+from ..records import Answer, Table
+from .arguments import Specification, Whole
+from .call import Call, Command, Route
 
 MOST_SHOWN = 3  # entries of the vector on which a law failed
 SEVERITY = ("FAIL", "INCONCLUSIVE", "note")  # the order in which verdicts are shown
@@ -79,7 +80,7 @@ def _run(subject: str, *, omega: float | None = None, alpha: float | None = None
     alpha : float or None, optional
         Claim: contractive with this constant.
     """
-    from ratedist.cluster.compressors import subject as subject_of
+    from ..cluster.compressors import subject as subject_of
 
     judged = subject_of(subject)
     report = check(judged, claim=_claim(omega, alpha), **given)

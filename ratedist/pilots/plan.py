@@ -221,7 +221,8 @@ class PilotPlan(Ranked[PilotChoice]):
     def verdict(self) -> str:
         """The sentence that the answer begins with, which says what to use, or to try where that is not decided."""
         choice = f"{self.to_run.name}{_every_step(self.to_run)}"
-        return f"{'Try' if self.alike or self.to_run != self.best else 'Use'} {choice}."
+        open_ = self.alike or self.to_run != self.best or self.to_run.ratio_ends[1] > 1
+        return f"{'Try' if open_ else 'Use'} {choice}."
 
     @property
     def to_run(self) -> PilotChoice:
