@@ -71,8 +71,8 @@ def _add_run(run: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="SPECIFICATION",
-        help="replaces the operators of quick or smoke: qsgd:4, or mine:f for a function x -> x_hat of mine.py "
-        "that states its bits; may be repeated",
+        help="taken by quick or smoke in place of its operators, beside uncompressed training: qsgd:4, or mine:f for a "
+        "function x -> x_hat of mine.py that states its bits; may be repeated",
     )
 
 

@@ -238,7 +238,7 @@ def plot_comparison(
         curve_colour = colour(name)
         if any(is_own for *_, is_own in measured):
             star = {"markersize": 12, "markerfacecolor": OWN_COLOURS[stars % len(OWN_COLOURS)]}
-            star |= {"markeredgecolor": "black", "zorder": 5}
+            star |= {"markeredgecolor": "black", "zorder": 5, "clip_on": False}
             stars += 1
             ax.plot(*zip(*curve, strict=True), "*", label=label_of(name), **star)
             curve_colour = "black"

@@ -35,6 +35,8 @@ def headline(comparisons: Sequence[Comparison]) -> tuple[str, bool]:
     counted = Counter(c.outcome for c in comparisons)
     silent = " (timings, which never decide)" if violated and not any(c.decides for c in violated) else ""
     words = f"{counted[Outcome.EVIDENCE]} of {len(comparisons)} comparisons are evidence; {len(violated)} VIOLATED"
+    if comparisons and not counted[Outcome.EVIDENCE] and not violated:
+        words += ": no row would have shown a wrong bound"
     return f"{words}{silent}", not violated
 
 

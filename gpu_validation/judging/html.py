@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from .console import headline
+from .console import MEANING, headline
 from .looseness import looseness_svg, looseness_words
 from .overview import COLOURS, overview_svg
 from .verdict import Comparison, Evidence, Outcome, Verdict, violation
@@ -25,7 +25,7 @@ COLUMNS: tuple[tuple[str, Callable[[Comparison], str]], ...] = (
     ("noticed at bound x", lambda c: noticed_text(c)),
     ("looseness", lambda c: "" if c.looseness is None or c.side == "tight" else f"{c.looseness:.3g}"),
     ("verdict", lambda c: str(c.verdict)),
-    ("evidence", lambda c: "" if c.evidence is None else str(c.evidence)),
+    ("outcome", lambda c: str(c.outcome)),
     ("reason", lambda c: c.reason),
 )
 STYLE = """
@@ -158,7 +158,7 @@ def page(
         overview=_overview(comparisons),
         violated=_violated(comparisons),
         looseness=_looseness(comparisons),
-        counts=_counts(comparisons),
+        counts=f"<p>{html.escape(MEANING)}.</p>",
         power=_power(comparisons),
         figures=f"<details><summary>Figures</summary>{''.join(figures)}</details>" if figures else "",
         number=len(comparisons),
@@ -223,23 +223,6 @@ def _violated(comparisons: Sequence[Comparison]) -> str:
     return f"<h2>What is violated</h2><ul>{items}</ul>{more}"
 
 
-def _counts(comparisons: Sequence[Comparison]) -> str:
-    """Return a table of verdicts by power."""
-    counted = Counter((c.evidence, c.verdict) for c in comparisons)
-    head = "<th></th>" + "".join(f'<th class="{v}">{v}</th>' for v in Verdict)
-    rows = "".join(
-        f"<tr><th>{'no verdict' if evidence is None else evidence}</th>"
-        + "".join(f'<td class="{v}">{counted[evidence, v] or ""}</td>' for v in Verdict)
-        + "</tr>"
-        for evidence in (*Evidence, None)
-    )
-    worth = (
-        "evidence: the row would be VIOLATED at half or twice the bound; no power: it would not; same code: both "
-        "numbers come from one computation."
-    )
-    return f"<table><tr>{head}</tr>{rows}</table><p>{worth}</p>"
-
-
 def _power(comparisons: Sequence[Comparison]) -> str:
     """Return a table of all claims with informative rows: their number, and the factors that the sharpest notices."""
     claims: dict[tuple[str, str], list[Comparison]] = {}
@@ -259,7 +242,7 @@ def _power(comparisons: Sequence[Comparison]) -> str:
             ", ".join(f'<span class="{v}">{verdicts[v]} {v}</span>' for v in Verdict if verdicts[v]),
         ]
         lines.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-    names = ("claim", "quantity", "rows that are evidence", "the sharpest notices a bound x", "verdicts")
+    names = ("claim", "quantity", "rows that would show a wrong bound", "the sharpest notices a bound x", "verdicts")
     head = "".join(f"<th>{name}</th>" for name in names)
     return (
         f'<h2>What would have been noticed</h2><div class="wide"><table><tr>{head}</tr>{"".join(lines)}</table></div>'

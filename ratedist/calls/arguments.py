@@ -383,7 +383,7 @@ SINGLE: dict[str, Callable[[], Kind]] = {  # by a name in the annotation, the fi
     "Curvature": Text,
     "Literal": Text,
     "Way": Text,
-    "Merge": Text,
+    "Rule": Text,
     "Exchange": Text,
     "str": Text,
     "bool": Flag,

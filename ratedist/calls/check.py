@@ -124,7 +124,7 @@ def answer_of(report: Report) -> Answer:
         f"{report.headline}.",
         {
             "by draws alone": report.by_draws_alone,
-            "not excluded": "" if report.failures else str(report.power),
+            "could be missed": "" if report.failures else str(report.power),
             "tried": "" if report.failures else report.tried,
         },
         tables=(Table(("law", "finding"), rows, left=frozenset({"finding"})),) if rows else (),

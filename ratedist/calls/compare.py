@@ -74,7 +74,7 @@ class Compared:
     seconds : float or None, s
         Of encoding and decoding one message on one core of this machine, the least of the draws.
     remark : str, optional
-        Why there is no measurement.
+        Why there is no measurement; or, with one, why the ``source_gap`` that was asked for is None.
     is_own : bool, optional
         Whether it came as a function or from a module of the user.
     has_stated_bits : bool, optional
@@ -223,7 +223,8 @@ class Comparison(Answered):
         verdict = (
             beside[0] if beside else f"Smallest error: {smallest}." if smallest else "Each compressor at its own bits."
         )
-        remarks = [f"{row.family} at {row.asked:g} bits: {row.remark}" for row in self.rows if row.remark]
+        remarks = [f"{row.family} at {row.asked:g} bits: {row.remark}" for row in self.rows if row.measured is None]
+        sourceless = [point.operator for _, point, row in points if row.remark]
         spread = max((p.gap_range[1] - p.gap_range[0] for _, p, _ in points if p.gap_range), default=0.0)
         facts = {
             "another of yours": " ".join(beside[1:]),
@@ -234,6 +235,7 @@ class Comparison(Answered):
             "status": STATUS,
             "how sure": f"the excess of one compressor varies by up to {spread:.2g} bits between messages",
             "changes with": "the vector: give a gradient of your own, of a late step too",
+            "of source": f"not computed for {', '.join(sourceless)}: the error is too small" if sourceless else "",
             "not measured": f"{remarks[0]}{f' (and {len(remarks) - 1} more)' * (len(remarks) > 1)}" if remarks else "",
         }
         return Answer(
@@ -253,20 +255,26 @@ class Comparison(Answered):
         return min((rate for rate in asked if abs(rate - bits) <= NEAR * rate), default=bits)
 
     def _beside_own(self, own: Measured) -> str:
-        """Return which compressor has no larger error than the user's own with the fewest bits, to two digits."""
+        """Return which compressor has no larger error than the user's own with the fewest bits, to two digits.
+
+        One of the same claimed class comes first; the class of any other is named.
+        """
         measured = [row.measured for row in self.rows if row.measured is not None and row.measured is not own]
         if measured and min(point.bits for point in measured) > (1 + NEAR) * own.bits:
             return (
                 f"{own.operator} is not compared: it sends {own.bits:.3g} bits per coordinate, every other compressor "
                 f"here more; add bits = {own.bits:.3g}."
             )
-        better = [point for point in measured if point.nmse <= own.nmse and point.bits < own.bits]
+        cheap = [point for point in measured if point.bits <= (1 + NEAR) * own.bits]
+        better = [p for p in cheap if p.nmse < own.nmse or (p.nmse == own.nmse and p.bits < own.bits)]
         if not better:
             return f"{own.operator}: no other compressor here has as small an error with fewer bits."
-        least = min(better, key=lambda point: (float(f"{point.bits:.2g}"), point.nmse))
+        alike = [point for point in better if point.kind == own.kind]
+        least = min(alike or better, key=lambda point: (float(f"{point.bits:.2g}"), point.nmse))
+        kind = "" if alike else f" ({kind_text(least.kind)})"
         return (
-            f"{own.operator} sends {own.bits:.3g} bits per coordinate for NMSE {own.nmse:.3g}; {least.operator} needs "
-            f"{least.bits:.3g} for {least.nmse:.3g}."
+            f"{own.operator} sends {own.bits:.3g} bits per coordinate for NMSE {own.nmse:.3g}; {least.operator}{kind} "
+            f"needs {least.bits:.3g} for {least.nmse:.3g}."
         )
 
     def _table(self, points: Sequence[tuple[float, Measured, Compared]]) -> Table:
@@ -348,16 +356,28 @@ def compare(
         raise ValueError(
             f'compressors must be a list of at least one; got {compressors!r}: write for example ["tcdq", "eden"]'
         )
+    from operators import specification
+
     vector = finite_vector(x)
     rates = tuple(_rate(each) for each in ((bits,) if isinstance(bits, int | float) else bits or ()))
+    own = {
+        place: _measured(specification(as_operator(compressor)), None, compressor, vector, draws, seed, source)
+        for place, compressor in enumerate(compressors)
+        if not _is_family(compressor) and _is_own(compressor)
+    }
+    assumed = [f"{_listed(RATES)} per coordinate"] if bits is RATES else []
+    few = min((row.measured.bits for row in own.values() if row.measured is not None), default=math.inf)
+    if bits is RATES and (1 + NEAR) * few < RATES[0]:
+        rates = (few, *RATES)
+        assumed = [f"{_listed(RATES)} per coordinate, and the {few:.3g} of yours"]
     rows = []
-    for compressor in compressors:
-        for row in _rows(compressor, vector, rates, draws, seed, source=source):
+    for place, compressor in enumerate(compressors):
+        alone = [own[place]] if place in own else _rows(compressor, vector, rates, draws, seed, source=source)
+        for row in alone:
             rows.append(row)
             if progress is not None:
                 progress(row)
-    default = ("1, 2 and 4 bits per coordinate",) if bits is RATES else ()
-    return Comparison(vector.size, tuple(rows), assumed=(*default, *drawn(draws, seed)))
+    return Comparison(vector.size, tuple(rows), assumed=(*assumed, *drawn(draws, seed)))
 
 
 def _smallest(points: Sequence[tuple[float, Measured, Compared]]) -> str:
@@ -483,13 +503,19 @@ def _measured(
     seed: int,
     source: bool,
 ) -> Compared:
-    point = measure(compressor, x, draws=draws, seed=seed)
+    point, source_gap, remark = measure(compressor, x, draws=draws, seed=seed), None, ""
+    if source:
+        try:
+            source_gap = _source_gap(point, x)
+        except ValueError as failure:  # other rows have theirs
+            remark = str(failure)
     return Compared(
         family,
         asked,
         point,
-        _source_gap(point, x) if source else None,
+        source_gap,
         _seconds(compressor, x, draws, seed),
+        remark,
         is_own=_is_own(compressor),
         has_stated_bits=_is_function(compressor),
     )

@@ -9,15 +9,18 @@ import numpy as np
 
 from bounds.dynamics.outer import (
     AVERAGING,
+    Merge,
     OuterStep,
     Workers,
     best_outer,
+    blended,
     eigenvalues,
     largest_lr,
     merge_of,
     variance_of,
     worst_factor,
 )
+from bounds.dynamics.outer.merge import BLOCKING
 from bounds.frame import frame
 
 from .. import numbers
@@ -29,7 +32,7 @@ from .call import Call, Command, Route
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-Merge = Literal["blocking", "overwrite", "delayed", "eager", "corrected"]
+Rule = Literal["blocking", "overwrite", "delayed", "eager", "corrected"]
 WORKERS = 4
 NOISE = "error: of a round; noise: over that of plain blocking averages in the same direction"
 MOMENTA = (0.0, 0.5, 0.9)
@@ -186,7 +189,8 @@ def outer(
     L: numbers.Number,
     mu: numbers.Number,
     delay: numbers.Number = 0,
-    merge: Merge | None = None,
+    merge: Rule | None = None,
+    local_weight: numbers.Number | None = None,
     outer: str | OuterStep | None = None,
     workers: numbers.Number = WORKERS,
     sigma2: numbers.Number | None = None,
@@ -211,6 +215,8 @@ def outer(
         Local steps done while an average travels, at most tau.
     merge : {"blocking", "overwrite", "delayed", "eager", "corrected"} or None, optional
         Rule for an average that arrives late (blocking without delay, corrected with one, unless given).
+    local_weight : array_like or None, optional
+        Share of its own model that a worker keeps in an overwriting merge (torchft's fragment_update_alpha), in [0, 1).
     outer : str or OuterStep or None, optional
         A step to judge, rate:momentum such as 0.7:0.9, with Nesterov's momentum.
     workers : array_like, optional
@@ -236,18 +242,19 @@ def outer(
     >>> rd.outer(eta=1, tau=10, L=1, mu=0.001, merge="delayed", outer="0.7:0.9").diverges
     True
     """
-    round_ = _Round.read(eta, tau, L, mu, delay, merge, workers, sigma2)
+    round_ = _Round.read(eta, tau, L, mu, delay, _rule(merge, local_weight), workers, sigma2)
     best = round_.best()
-    rows = [round_.row("plain averaging", AVERAGING, round_.merge)]
+    rows = [round_.row("plain averaging", AVERAGING, round_.rule)]
     if outer is not None:
-        rows.append(round_.row("asked", _step(outer), round_.merge))
+        rows.append(round_.row("asked", _step(outer), round_.rule))
     for default in DEFAULTS:
         step = OuterStep(default.lr, default.momentum)
-        rows.append(round_.row(default.library, step, default.merge(round_.delay)))
+        used = default.merge(round_.delay)
+        rows.append(round_.row(default.library, step, merge_of(used) if used else None))
     stated = _momenta(momenta, best["momentum"])
     h_min, h_max = (-float(np.expm1(round_.tau * np.log1p(-x))) if x < 1 else 1.0 for x in round_.x[[0, -1]])
     return OuterAdvice(
-        merge=round_.merge,
+        merge=round_.rule.name,
         delay=round_.delay,
         h_min=h_min,
         h_max=h_max,
@@ -255,7 +262,7 @@ def outer(
         best=best,
         rows=tuple(rows),
         assumed=(
-            *(() if merge is not None else (f"merge rule {round_.merge}",)),
+            *((f"merge rule {round_.rule.name}",) if merge is None and local_weight is None else ()),
             *(("no steps in flight",) if delay == 0 else ()),
             *((f"{WORKERS} workers",) if workers == WORKERS else ()),
         ),
@@ -271,7 +278,7 @@ class _Round:
     L: float
     mu: float
     delay: int
-    merge: str
+    rule: Merge
     workers: int
     sigma2: float | None
     x: np.ndarray  # eta times the curvatures that are looked at
@@ -288,7 +295,7 @@ class _Round:
         if not (1 <= steps <= MOST_STEPS and late <= steps):
             remedy = f"give from {late} to {MOST_STEPS} local steps"
             raise refusal("tau", f"delay <= tau <= {MOST_STEPS}", f"{steps}, delay = {late}", remedy=remedy)
-        rule = merge if merge is not None else ("corrected" if late else "blocking")
+        rule = merge_of(merge if merge is not None else "corrected" if late else "blocking")
         count = whole("workers", workers)
         noise = None if sigma2 is None else real("sigma2", sigma2)
         x = rate * eigenvalues(steepest, flattest)
@@ -296,37 +303,44 @@ class _Round:
 
     def best(self) -> dict[str, Any]:
         optimum = best_outer(
-            self.merge, eta=self.eta, tau=self.tau, L=self.L, mu=self.mu, delay=self.delay, m=self.workers
+            self.rule, eta=self.eta, tau=self.tau, L=self.L, mu=self.mu, delay=self.delay, m=self.workers
         )
-        return self.row("best", optimum.outer, self.merge) | {"factor": optimum.factor}
+        return self.row("best", optimum.outer, self.rule) | {"factor": optimum.factor}
 
     def limit(self, momentum: float) -> float:
-        rates = largest_lr(self.merge, x=self.x, tau=self.tau, delay=self.delay, m=self.workers, momentum=momentum)
+        rates = largest_lr(self.rule, x=self.x, tau=self.tau, delay=self.delay, m=self.workers, momentum=momentum)
         return float(np.min(rates))
 
-    def row(self, name: str, step: OuterStep, merge: str) -> dict[str, Any]:
-        """Return factor and noise of one step under a rule."""
-        facts = {"name": name, "lr": step.lr, "momentum": step.momentum, "merge": merge or "not known"}
-        if not merge:
+    def row(self, name: str, step: OuterStep, merge: Merge | None) -> dict[str, Any]:
+        """Return factor and noise of one step under a rule; None stands for one that is not known."""
+        facts = {"name": name, "lr": step.lr, "momentum": step.momentum, "merge": merge.name if merge else "not known"}
+        if merge is None:
             return facts | {"fate": "not known", "factor": None, "noise": None, "loss": None}
         factor = worst_factor(merge, x=self.x, tau=self.tau, outer=step, delay=self.delay, m=self.workers)
         fate = "contracts" if factor < 1 - EDGE else "diverges" if factor > 1 + EDGE else "stands still"
         noise = loss = None
         if fate == "contracts":
-            losses, plain_losses = self._losses(merge, step), self._losses("blocking", AVERAGING)
+            losses, plain_losses = self._losses(merge, step), self._losses(BLOCKING, AVERAGING)
             if np.isfinite([losses, plain_losses]).all():  # eigenvalues of 1 but for their rounding leave no number
                 noise = float((losses / plain_losses).max())
                 loss = None if self.sigma2 is None else self.sigma2 * float(losses.max())
         return facts | {"fate": fate, "factor": factor, "noise": noise, "loss": loss}
 
-    def _losses(self, merge: str, step: OuterStep) -> np.ndarray:
+    def _losses(self, merge: Merge, step: OuterStep) -> np.ndarray:
         """Return lambda Var theta/2 of every direction for gradient noise of variance 1."""
         curvatures, nothing = self.x / self.eta, np.zeros((1, len(self.x)))
         mean = Workers(curvatures[None], nothing, nothing + 1 / self.workers, nothing[0])
-        step_of_round = merge_of(merge).of_rows(
-            mean, self.workers, outer=step, eta=self.eta, tau=self.tau, delay=self.delay
-        )
+        step_of_round = merge.of_rows(mean, self.workers, outer=step, eta=self.eta, tau=self.tau, delay=self.delay)
         return np.asarray(curvatures * variance_of(step_of_round) / 2)
+
+
+def _rule(merge: Any, local_weight: Any) -> Merge | None:
+    """Return the rule that was asked for; None where neither it nor a weight was."""
+    if local_weight is None:
+        return None if merge is None else merge_of(merge)
+    if merge not in (None, "overwrite"):
+        raise ValueError(f"local_weight belongs to merge = overwrite; got merge = {merge}: leave one of them out")
+    return blended(real("local_weight", local_weight))
 
 
 def _momenta(asked: Any, best: float) -> list[float]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .merge import Merge, merge_of
+from .merge import BLOCKING, OVERWRITE, Merge, merge_of
 from .optimizer import OuterStep
 from .optimum import Optimum, best_nesterov
 from .workers import Workers
@@ -34,8 +34,8 @@ def worst_factor(merge: str | Merge, *, x: np.ndarray, tau: int, outer: OuterSte
 
     Parameters
     ----------
-    merge : str
-        ``blocking``, ``overwrite``, ``delayed``, ``eager`` or ``corrected``.
+    merge : str or Merge
+        ``blocking``, ``overwrite``, ``delayed``, ``eager`` or ``corrected``, or a rule of ``blended``.
     x : ndarray, shape (d,)
         Inner rate times eigenvalues, > 0.
     tau : int
@@ -58,7 +58,7 @@ def worst_factor(merge: str | Merge, *, x: np.ndarray, tau: int, outer: OuterSte
     return float(np.abs(np.linalg.eigvals(matrices)).max())
 
 
-def best_outer(merge: str, *, eta: float, tau: int, L: float, mu: float, delay: int = 0, m: int = 2) -> Optimum:
+def best_outer(merge: str | Merge, *, eta: float, tau: int, L: float, mu: float, delay: int = 0, m: int = 2) -> Optimum:
     """Return the Nesterov step with the least worst contraction over eigenvalues in [mu, L].
 
     Closed for ``blocking`` and ``overwrite``; for the other rules the best of a grid that is refined, on
@@ -66,8 +66,8 @@ def best_outer(merge: str, *, eta: float, tau: int, L: float, mu: float, delay: 
 
     Parameters
     ----------
-    merge : str
-        ``blocking``, ``overwrite``, ``delayed``, ``eager`` or ``corrected``.
+    merge : str or Merge
+        ``blocking``, ``overwrite``, ``delayed``, ``eager`` or ``corrected``, or a rule of ``blended``.
     eta : float
         Inner learning rate, 0 < eta L <= 1.
     tau : int
@@ -86,16 +86,16 @@ def best_outer(merge: str, *, eta: float, tau: int, L: float, mu: float, delay: 
     ValueError
         For numbers outside these ranges, and ``overwrite`` at delay = tau, where nothing moves.
     """
-    merge_of(merge)
-    if merge == "overwrite" and delay >= tau:
+    rule = merge_of(merge)
+    if rule is OVERWRITE and delay >= tau:
         raise ValueError(f"overwrite throws all steps away at delay = tau = {tau}; got delay = {delay}: shorten it")
-    optimum = best_nesterov(eta=eta, tau=tau - delay if merge == "overwrite" else tau, L=L, mu=mu)
-    if merge in ("blocking", "overwrite"):
+    optimum = best_nesterov(eta=eta, tau=tau - delay if rule is OVERWRITE else tau, L=L, mu=mu)
+    if rule in (BLOCKING, OVERWRITE):
         return optimum
     x = eta * eigenvalues(L, mu)
 
     def factor(lr: float, momentum: float) -> float:
-        return worst_factor(merge, x=x, tau=tau, outer=OuterStep(lr, momentum), delay=delay, m=m)
+        return worst_factor(rule, x=x, tau=tau, outer=OuterStep(lr, momentum), delay=delay, m=m)
 
     outer, least = _refined(factor)
     return Optimum(outer, factor=least, condition=optimum.condition)

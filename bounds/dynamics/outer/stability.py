@@ -37,8 +37,8 @@ def largest_lr(
 
     Parameters
     ----------
-    merge : str
-        ``blocking``, ``overwrite``, ``delayed``, ``eager`` or ``corrected``.
+    merge : str or Merge
+        ``blocking``, ``overwrite``, ``delayed``, ``eager`` or ``corrected``, or a rule of ``blended``.
     x : float or array
         Inner rate times eigenvalue, > 0; one for each eigen-direction.  A problem is stable below the least result.
     tau : int

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from operators import Key, Operator, parse, specification
+from operators import Identity, Key, Operator, parse, specification
 
 from ...distributed.launch import RankContext, run_ranks
 from ...distributed.position import at
@@ -57,7 +57,9 @@ class Preset(Design, Study):
         return shlex.join([self.name, *(word for text in self.chosen for word in ("--operator", text))])
 
     def with_operators(self, chosen: Sequence[str]) -> Self:
-        """Return the same experiment of other operators; cells that are about operators of theirs are left out.
+        """Return the same experiment of other operators, beside uncompressed training.
+
+        Cells that are about operators of their own are left out.
 
         Parameters
         ----------
@@ -70,6 +72,8 @@ class Preset(Design, Study):
             For an unknown operator, and one that does not compress a vector of the probes.
         """
         operators = tuple(parse(text) for text in chosen)
+        if Identity() not in operators:
+            operators = (Identity(), *operators)
         cells = tuple(cells for cells in self.cells if cells.operators is None)
         preset = replace(self, chosen=tuple(chosen), operators=operators, cells=cells)
         for operator in operators:

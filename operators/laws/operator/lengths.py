@@ -217,8 +217,8 @@ class _Swarm:
     def domain(self) -> str:
         """Return what was tried."""
         least, most = MODULI[0], max((m for m in MODULI if m <= self.longest), default=MODULI[0])
-        circumstances_tried = f"{len(self.circumstances)} circumstances"
-        return f"lengths up to {self.longest}, remainders modulo {least} to {most}, {circumstances_tried}"
+        ways = f"{len(self.circumstances)} ways of calling"
+        return f"lengths up to {self.longest}, remainders modulo {least} to {most}, {ways}"
 
     def summary(self) -> str:
         """Return how often, and where the mass of the vectors was."""

@@ -61,6 +61,13 @@ def test_a_violation_is_counted_and_turns_the_headline():
     words, is_good = headline([*ROWS, row(verdict=Verdict.VIOLATED)])
     assert (words, is_good) == ("4 of 7 comparisons are evidence; 1 VIOLATED", False)
     assert headline([row(verdict=Verdict.VIOLATED, decides=False)])[0].endswith("(timings, which never decide)")
+
+
+def test_a_run_without_evidence_says_so():
+    weak = [row for row in ROWS if row.outcome is not Outcome.EVIDENCE]
+    assert weak
+    words = "0 of 2 comparisons are evidence; 0 VIOLATED: no row would have shown a wrong bound"
+    assert headline(weak) == (words, True)
     assert COLOURS[Outcome.VIOLATED] in str(bars(overview_svg([row(verdict=Verdict.VIOLATED)])))
 
 

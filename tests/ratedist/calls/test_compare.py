@@ -3,13 +3,16 @@
 import csv
 import io
 import json
+import re
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+import torch
 
 import ratedist as rd
+from bounds.claims import Unbiased
 from operators import ScaledSign, for_bits, specification
 from ratedist.interfaces.cli import main
 
@@ -31,6 +34,35 @@ def test_own_compressor_is_not_praised_beside_others_that_all_send_more():
     beside = rd.compare([zeros, "tcdq"], X, bits=(0.5, 2)).answer()
     assert "not compared" not in beside.verdict
     assert beside.facts["smallest error"].startswith("of the others, tcdq")
+
+
+def kept(x):
+    return 10 * x * (torch.rand(x.shape) < 0.1)
+
+
+kept.bits = 0.6
+
+
+def test_default_bits_include_the_few_of_the_own_compressor():
+    found = rd.compare([kept, "tcdq", "scaled_sign"], X)
+    assert [row.asked for row in found.rows] == [None, pytest.approx(0.6, rel=1e-3), 1, 2, 4, None]
+    assert "and the 0.6 of yours" in found.assumed[0]
+    assert [row.asked for row in rd.compare([kept, "tcdq"], X, bits=(1, 2)).rows] == [None, 1, 2]
+
+
+def test_headline_names_a_rival_of_the_same_class_or_says_which_class_it_has():
+    """Top-k has a smaller error than any unbiased compressor at few bits; another class is no answer by itself."""
+    claimed = rd.own(kept, claim=Unbiased(9.0))
+    assert re.search(r"; tcdq:\S+ needs 0.6\d* for", rd.compare([claimed, "topk", "tcdq"], X).answer().verdict)
+    assert re.search(r"; topk:\S+ \(contractive\) needs 0.6\d* for", rd.compare([claimed, "topk"], X).answer().verdict)
+
+
+def test_a_smaller_error_at_the_same_bits_is_in_the_headline():
+    """A rival of 1.008 bits answers one of 1; one of 1.1 does not."""
+    worse = rd.own(lambda x: 0 * x, bits=1.0, name="worse")
+    assert "scaled_sign (contractive) needs 1.01 for" in rd.compare([worse, "scaled_sign"], X).answer().verdict
+    cheaper = rd.own(lambda x: 0 * x, bits=0.9, name="cheaper")
+    assert "is not compared" in rd.compare([cheaper, "scaled_sign"], X).answer().verdict
 
 
 def test_rows_are_the_measured_members_of_the_families():
@@ -71,6 +103,17 @@ def test_distance_from_the_source_is_that_of_the_measured_curve():
     (point,) = rd.measured_curve([for_bits("tcdq", 2, like=X)], X).points
     assert found.rows[0].source_gap == pytest.approx(point.gap)
     assert rd.compare(["tcdq"], X, bits=2).rows[0].source_gap is None
+
+
+def test_an_error_too_small_for_the_source_loses_one_number_and_no_row():
+    found = rd.compare(["klevel:k=65536", "eden"], X, bits=2, source=True)
+    exact, eden = found.rows
+    assert exact.measured is not None
+    assert exact.source_gap is None
+    assert "distortion" in exact.remark
+    assert eden.source_gap > 0
+    assert found.answer().facts["of source"] == "not computed for klevel:k=65536: the error is too small"
+    assert found.answer().facts["not measured"] == ""
 
 
 def test_csv_latex_and_html_hold_every_number():

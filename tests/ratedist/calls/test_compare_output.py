@@ -56,7 +56,7 @@ def test_an_existing_file_is_overwritten(tmp_path):
 def test_two_functions_of_ones_own_are_both_answered_and_drawn_differently():
     functions = [rd.own(lambda x, k=k: k * x, bits=8, name=f"times {k}") for k in (0.5, 0.25)]
     found = rd.compare([*functions, "tcdq", "qsgd"], X, bits=8)
-    first, second = (f"times {k}: no other compressor" for k in (0.5, 0.25))
+    first, second = (f"times {k} sends 8 bits per coordinate for NMSE" for k in (0.5, 0.25))
     assert found.answer().verdict.startswith(first)
     assert found.answer().facts["another of yours"].startswith(second)
     fills = {line.get_markerfacecolor() for line in found.plot().lines if line.get_marker() == "*"}

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ratedist as rd
-from bounds.dynamics.outer import OuterStep, Workers, best_outer, eigenvalues, second_moments, worst_factor
+from bounds.dynamics.outer import OuterStep, Workers, best_outer, blended, eigenvalues, second_moments, worst_factor
 from bounds.dynamics.outer.merge import RULES
 from ratedist.interfaces.cli import main
 from ratedist.records import to_json
@@ -42,6 +42,29 @@ def test_a_step_just_below_the_limit_contracts_and_just_above_diverges(merge):
         assert worst_factor(merge, outer=below, **place) < 1 < worst_factor(merge, outer=above, **place)
     advice = rd.outer(**round_, outer=f"{1.02 * limits[0.5]!r}:0.5")
     assert (row(advice, "asked")["fate"], advice.diverges) == ("diverges", True)
+
+
+def test_a_local_weight_is_the_blended_merge_and_zero_is_overwriting():
+    late = POINT | {"delay": 4, "outer": "0.7:0.5"}
+    asked = rd.outer(**late, local_weight=0.5)
+    assert asked.merge == row(asked, "asked")["merge"] == "overwrite, local weight 0.5"
+    curvatures = eigenvalues(1.0, 0.001)
+    place = {"x": curvatures, "tau": 10, "delay": 4, "m": 4, "outer": OuterStep(0.7, 0.5)}
+    assert row(asked, "asked")["factor"] == worst_factor(blended(0.5), **place)
+    assert row(asked, "asked")["factor"] != worst_factor("overwrite", **place)
+    limits = {entry["momentum"]: entry["lr"] for entry in asked.limits}
+    outside = place | {"outer": OuterStep(1.02 * limits[0.5], 0.5)}
+    assert worst_factor(blended(0.5), **outside) > 1
+    zero, overwrite = rd.outer(**late, local_weight=0), rd.outer(**late, merge="overwrite")
+    assert (zero.rows, zero.limits, zero.best) == (overwrite.rows, overwrite.limits, overwrite.best)
+
+
+@pytest.mark.parametrize("asked", [{"merge": "corrected", "local_weight": 0.5}, {"local_weight": 1}])
+def test_a_local_weight_outside_its_range_or_rule_is_refused(asked):
+    with pytest.raises(
+        ValueError, match=r"local_weight (belongs to merge = overwrite|must satisfy 0 <= local_weight < 1)"
+    ):
+        rd.outer(**POINT, **asked)
 
 
 @settings(max_examples=6, deadline=None)

@@ -144,7 +144,7 @@ def mine(tmp_path, monkeypatch):
 
 def test_a_function_takes_the_place_of_the_operators(mine):
     preset = all_presets()["quick"].with_operators([f"{mine}:f"])
-    assert [specification(operator) for operator in preset.operators] == [f"{mine}:f"]
+    assert [specification(operator) for operator in preset.operators] == ["identity", f"{mine}:f"]
     assert [cells.workload.name for cells in preset.cells] == ["quadratic", "logistic", "network"]
     assert preset.command == f"quick --operator {mine}:f"
     assert repr(preset.seeded(0)) == repr(preset), "the record does not depend on where the function lies in memory"
@@ -163,6 +163,8 @@ def test_a_function_is_measured_at_the_bits_that_it_states(mine, tmp_path):
     preset = small(Identity()).with_operators([f"{mine}:f", f"{mine}:boast"])
     outcome = carry_out(preset, tmp_path)
     for record in typed(outcome.records):
+        if record.operator == "identity":
+            continue
         assert (record.compression.bits.low, record.compression.bits.high) == (16 * record.compression.d,) * 2
         assert record.compression.ratio.mean == pytest.approx(0.25, rel=1e-6)
         if record.kind == "training":
