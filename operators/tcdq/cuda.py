@@ -74,8 +74,8 @@ def bounds(program, d, segment):
     return start, stop, ((stop - start + 15) // 16).to(tl.int32)
 
 
-@triton.jit(do_not_specialize=["d", "segment", "first", "second", "scale", "inverse"])
-def _forward(x, before, floors, survivors, ends, d, segment, first, second, scale, inverse, STATES: tl.constexpr):
+@triton.jit(do_not_specialize=["d", "segment", "first", "second"])
+def _forward(x, before, floors, survivors, ends, d, segment, first, second, factors, STATES: tl.constexpr):
     """Viterbi's forward pass of one segment: floors, one survivor bit per state, and every lane's last state."""
     start, stop, rows = bounds(tl.program_id(0), d, segment)
     lane, state = tl.arange(0, 16), tl.arange(0, STATES)
@@ -86,7 +86,7 @@ def _forward(x, before, floors, survivors, ends, d, segment, first, second, scal
         i = start + t * 16 + lane
         present = i < stop
         u = dither(i, first, second, 8)
-        floor, fraction = point(tl.load(x + i, mask=present, other=0.0), u, 1.1920928955078125e-07, scale, inverse)
+        floor, fraction = point(tl.load(x + i, mask=present, other=0.0), u, 1.1920928955078125e-07, *factors)
         tl.store(floors + i, floor, mask=present)
         y = (floor & 3).to(tl.float32) + fraction
         even, odd = tl.minimum(y, 4.0 - y), tl.abs(y - 1.0)
@@ -148,16 +148,16 @@ def symbols(x: torch.Tensor, plan: Plan, norm: float, seeds: tuple) -> torch.Ten
     """Return packed symbols: int32, shape (d,)."""
     step, scale = plan.step(norm)
     d, out = plan.d, torch.empty(plan.d, dtype=torch.int32, device=x.device)
-    factors = (*words(seeds), 1 / scale, 1 / step)
+    factors = 1 / scale, 1 / step
     if plan.code.states == 1:
-        _integers[(triton.cdiv(d, BLOCK),)](x, out, d, *factors, BLOCK=BLOCK, enable_fp_fusion=False)
+        _integers[(triton.cdiv(d, BLOCK),)](x, out, d, *words(seeds), *factors, BLOCK=BLOCK, enable_fp_fusion=False)
         return out
     before, grid = torch.from_numpy(plan.code.before).to(x.device), (len(plan.segments),)
     wide = torch.int32 if plan.code.states <= 32 else torch.int64  # narrower ones cannot be fetched ahead of their use
     survivors = torch.empty(d, dtype=wide, device=x.device)
     ends = torch.empty(16 * grid[0], dtype=torch.int32, device=x.device)
     fixed = {"STATES": plan.code.states, "enable_fp_fusion": False, "num_warps": max(1, plan.code.states // 16)}
-    _forward[grid](x, before, out, survivors, ends, d, plan.segment, *factors, **fixed)
+    _forward[grid](x, before, out, survivors, ends, d, plan.segment, *words(seeds), factors, **fixed)
     _back[grid](before, out, survivors, ends, d, plan.segment, *words(seeds), num_warps=1)
     return out
 
@@ -231,8 +231,9 @@ def put_alone(state, out, position, start, frequency, active):
 
 
 @triton.jit(do_not_specialize=["d", "segment", "room"])
-def _write(symbols, groups, widest, offset, pairs, out, states, firsts, d, segment, room, LOW: tl.constexpr):
+def _write(symbols, groups, tables, out, states, firsts, d, segment, room, LOW: tl.constexpr):
     """Words of one segment backwards from the end of its room; its first word, or -1 if they do not fit."""
+    widest, offset, pairs = tables
     begin, stop, rows = bounds(tl.program_id(0), d, segment)
     segment_out = out + tl.program_id(0).to(tl.int64) * room
     lane = tl.arange(0, 16)
@@ -354,12 +355,17 @@ def take_alone(state, payload, at, read, count, width, active):
     return value, refill(state, payload, at, read + value * 0, count, active), read + more
 
 
-@triton.jit(do_not_specialize=["d", "segment", "a", "b", "first", "second", "step", "scale"])
+@triton.jit(do_not_specialize=["d", "segment", "first", "second"])
 def _read(
-    payload, begins, counts, thresholds, starts, widest, table, out, good,
-    d, segment, a, b, first, second, step, scale, LOW: tl.constexpr, SHIFT: tl.constexpr, MANY: tl.constexpr,
+    payload, segments, tables, results, d, segment, code, first, second, factors,
+    LOW: tl.constexpr, SHIFT: tl.constexpr, MANY: tl.constexpr,
 ):  # fmt: skip
-    """One segment's coordinates; ``good`` : whether the stream ends where it began."""
+    """One segment's coordinates, and whether its stream ends where it began."""
+    begins, counts = segments
+    thresholds, starts, widest, table = tables
+    out, good = results
+    a, b = code
+    step, scale = factors
     begin, stop, rows = bounds(tl.program_id(0), d, segment)
     lane = tl.arange(0, 16)
     place, count = tl.load(begins + tl.program_id(0)), tl.load(counts + tl.program_id(0)).to(tl.int32)
@@ -459,13 +465,13 @@ def write(symbols: torch.Tensor, low: int, groups: torch.Tensor, tables: Tables,
     """
     device, count = symbols.device, len(plan.segments)
     pairs = (tables.start << np.uint32(16) | tables.frequency).view(np.int32)
-    shared = [torch.from_numpy(v).to(device) for v in (tables.widest, tables.offset, pairs)]
+    shared = tuple(torch.from_numpy(v).to(device) for v in (tables.widest, tables.offset, pairs))
     states = torch.empty(16 * count, dtype=torch.int32, device=device)
     firsts = torch.empty(count, dtype=torch.int32, device=device)
     while True:
         stored = torch.empty(count * room, dtype=torch.int32, device=device)
         into = stored, states, firsts, plan.d, plan.segment, room
-        _write[(count,)](symbols, groups, *shared, *into, LOW=low, num_warps=1)
+        _write[(count,)](symbols, groups, shared, *into, LOW=low, num_warps=1)
         if int(firsts.min()) >= 0:
             break
         room *= 2
@@ -495,12 +501,12 @@ def read(
     out = torch.empty(plan.d, dtype=torch.float32, device=device)
     good = torch.empty(count, dtype=torch.int32, device=device)
     shared = torch.from_numpy(tables.widest).to(device), torch.from_numpy(lookup(tables).view(np.int32)).to(device)
-    step, scale = plan.step(norm)
-    spacing, code = plan.code.spacing, plan.code
-    numbers = plan.d, plan.segment, code.a, code.b, *words(seeds), step * spacing, scale
+    (step, scale), spacing = plan.step(norm), plan.code.spacing
+    numbers = plan.d, plan.segment, (plan.code.a, plan.code.b), *words(seeds), (step * spacing, scale)
     fixed = {"LOW": model.low, "SHIFT": shape(spacing)[0], "MANY": model.groups > 1}
     fixed |= {"enable_fp_fusion": False, "num_warps": 1}
-    _read[(count,)](payload, begins, counts, *_contexts(model, device), *shared, out, good, *numbers, **fixed)
+    inputs = payload, (begins, counts), (*_contexts(model, device), *shared)
+    _read[(count,)](*inputs, (out, good), *numbers, **fixed)
     if not bool(good.all()):
         raise CorruptMessage("the words of a segment are not those of its coordinates")
     return out

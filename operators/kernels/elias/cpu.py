@@ -24,24 +24,30 @@ NUMBERS = {"dense": DENSE, "sparse": SPARSE, "flag": FLAG}
 
 
 @lru_cache(maxsize=32)
-def _encoder(most: int, code: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return bits of level n with its sign and flag at index n + most, and how many they are."""
+def _encoder(most: int, code: int) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return bits of level n with its sign and flag at index n + most, how many they are, and the levels of a field."""
     levels = np.arange(-most, most + 1)
     values, widths = elias.build_each(abs(levels) + 1 if code == DENSE else np.maximum(abs(levels), 1))
     negative, present = (levels < 0).astype(np.uint64), levels != 0
     if code == DENSE:
-        return (values << present.astype(np.uint64)) | negative, widths + present
+        return _with_parts((values << present.astype(np.uint64)) | negative, widths + present)
     flag = np.uint64(2 if code == FLAG else 0)
     codes = ((flag | negative) << widths.astype(np.uint64)) | values
     widths = widths + (2 if code == FLAG else 1)
     if code == FLAG:
         codes[most], widths[most] = 0, 1
-    return codes, widths
+    return _with_parts(codes, widths)
+
+
+def _with_parts(codes: np.ndarray, widths: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    return codes, widths, next((p for p in (4, 2) if p * widths.max() <= 32), 1)
 
 
 @jit
-def _joined(levels, most, codes, widths, parts, values, lengths):
-    """Return fields of ``parts`` levels each, and of one each for what remains; returns how many."""
+def _joined(levels, most, table, parts, fields):
+    """Write fields of ``parts`` levels each, and of one each for what remains; return how many."""
+    codes, widths, _ = table
+    values, lengths = fields
     m = levels.size // parts
     for j in range(m):
         value, length = np.uint64(0), np.int64(0)
@@ -57,8 +63,21 @@ def _joined(levels, most, codes, widths, parts, values, lengths):
 
 
 @jit
-def _write(levels, patterns, step, begins, most, codes, widths, parts, values, lengths, out):
-    """Return dense and flag form; returns the bits."""
+def _write(levels, patterns, step, edges, most, table, fields, out):
+    """Write dense and flag form; return the bits.
+
+    Parameters
+    ----------
+    edges
+        Of a run: whether a bucket begins with it, the coordinates since the latest level that is not 0, and whether a
+        bucket ends with it.
+    table
+        See ``_encoder``.
+    fields
+        Room for the values and the lengths of a piece's fields.
+    """
+    begins, parts = edges[0], table[2]
+    values, lengths = fields
     state = (np.uint64(0), np.int64(0), np.int64(0))  # literals would be compiled apart
     for b in range(patterns.size):
         if begins:
@@ -69,11 +88,11 @@ def _write(levels, patterns, step, begins, most, codes, widths, parts, values, l
         for start in range(b * step, stop, FIELDS):
             piece = levels[start : min(start + FIELDS, stop)]
             if parts == 4:  # written out so that each call has a fixed number
-                m = _joined(piece, most, codes, widths, 4, values, lengths)
+                m = _joined(piece, most, table, 4, fields)
             elif parts == 2:
-                m = _joined(piece, most, codes, widths, 2, values, lengths)
+                m = _joined(piece, most, table, 2, fields)
             else:
-                m = _joined(piece, most, codes, widths, 1, values, lengths)
+                m = _joined(piece, most, table, 1, fields)
             state = write_fields(out, state, values, lengths, m)
     bits = 8 * state[2] + state[1]
     flush(out, state)
@@ -90,8 +109,11 @@ def _gap(gap, values, lengths, m):
 
 
 @jit
-def _write_sparse(levels, patterns, step, begins, since, ends, most, codes, widths, values, lengths, out):
-    """Return sparse form; returns the bits."""
+def _write_sparse(levels, patterns, step, edges, most, table, fields, out):
+    """Write sparse form, as ``_write``; return the bits."""
+    begins, since, ends = edges
+    codes, widths, _ = table
+    values, lengths = fields
     state = (np.uint64(0), np.int64(0), np.int64(0))
     for b in range(patterns.size):
         if begins:
@@ -181,17 +203,16 @@ def encode_run(
         Whether a bucket ends with the run.
     """
     patterns = norms.view(np.uint32)
-    codes, widths = _encoder(most, NUMBERS[code])
-    values, lengths = np.empty(3 * FIELDS, np.uint64), np.empty(3 * FIELDS, np.int64)  # of one piece
-    widest, head = int(widths.max()), NORM_BITS * patterns.size
+    table, edges, head = _encoder(most, NUMBERS[code]), (begins, since, ends), NORM_BITS * patterns.size
+    fields = np.empty(3 * FIELDS, np.uint64), np.empty(3 * FIELDS, np.int64)  # of one piece
+    widest = int(table[1].max())
     if code == "sparse":  # a gap's code has at most 64 bits
         room = head + 64 * patterns.size + (64 + widest) * int(np.count_nonzero(levels))
         out = np.empty(room // 8 + 8, np.uint8)
-        bits = _write_sparse(levels, patterns, step, begins, since, ends, most, codes, widths, values, lengths, out)
+        bits = _write_sparse(levels, patterns, step, edges, most, table, fields, out)
     else:
-        parts = next(p for p in (4, 2, 1) if p * widest <= 32)
         out = np.empty((head + widest * levels.size) // 8 + 8, np.uint8)  # only written pages are ever there
-        bits = _write(levels, patterns, step, begins, most, codes, widths, parts, values, lengths, out)
+        bits = _write(levels, patterns, step, edges, most, table, fields, out)
     return out[: (int(bits) + 7) // 8], int(bits)
 
 
@@ -248,12 +269,15 @@ def _decoder(code: int, most: int) -> tuple[int, np.ndarray, np.ndarray, np.ndar
 
 
 @jit
-def _read(payload, words, bits, state, beyond, code, step, most, full, width, counts, used, tops, symbols, out):
-    """Return dense and flag form; returns 0, or the first coordinate of a corrupt bucket plus 1.
+def _read(payload, words, bits, state, beyond, form, table, out):
+    """Read dense and flag form; return 0, or the first coordinate of a corrupt bucket plus 1.
 
     ``state`` is (position, whether a bucket begins, its norm's pattern, its largest level), changed unless it returns
-    so; ``beyond`` coordinates of the last bucket come in later runs.
+    so; ``beyond`` coordinates of the last bucket come in later runs.  ``form`` is (code, coordinates of a bucket,
+    largest level, whether each bucket reaches it), and ``table`` what ``_decoder`` returns.
     """
+    code, step, most, full = form
+    width, counts, used, tops, symbols = table
     set_words(payload, words)
     position, begins, pattern, top = state[0], state[1] != 0, np.uint32(state[2]), state[3]
     shift = np.uint64(64 - width)
@@ -299,11 +323,12 @@ def _read(payload, words, bits, state, beyond, code, step, most, full, width, co
 
 
 @jit
-def _read_sparse(payload, words, bits, state, beyond, step, most, full, out):
-    """Return sparse form into ``out`` (zeroed); returns as ``_read``, and has a fifth number in ``state``.
+def _read_sparse(payload, words, bits, state, beyond, form, out):
+    """Read sparse form into ``out`` (zeroed); return as ``_read``, with a fifth number in ``state``.
 
     It is where, counted from the end of the run, the next level that is not 0 stands, or the bucket ends.
     """
+    _, step, most, full = form
     set_words(payload, words)
     position, begins, pattern, top = state[0], state[1] != 0, np.uint32(state[2]), state[3]
     i = state[4]
@@ -366,11 +391,10 @@ def _run(
     beyond: int = 0,
 ) -> int:
     """Fill ``out`` (zeros for "sparse") with whole buckets, or a run of one that goes on; returns as ``_read``."""
-    words = np.zeros(-(-payload.size // 4) + SPARE_WORDS, np.uint32)
+    words, form = np.zeros(-(-payload.size // 4) + SPARE_WORDS, np.uint32), (NUMBERS[code], step, most, full)
     if code == "sparse":
-        return int(_read_sparse(payload, words, bits, state, beyond, step, most, full, out))
-    number = NUMBERS[code]
-    return int(_read(payload, words, bits, state, beyond, number, step, most, full, *_decoder(number, most), out))
+        return int(_read_sparse(payload, words, bits, state, beyond, form, out))
+    return int(_read(payload, words, bits, state, beyond, form, _decoder(NUMBERS[code], most), out))
 
 
 def _check(bad: int, most: int) -> None:
@@ -469,17 +493,15 @@ class Reader:
 
 
 @jit
-def _write_rows(levels, patterns, step, whole, since, sparse, most, codes, widths, parts, values, lengths, out, bits):
+def _write_rows(levels, patterns, step, edges, sparse, most, table, fields, out, bits):
     """Write row after row, each from a whole byte on; return the number of bytes."""
     position = 0
     for row in range(bits.size):
         to = out[position:]
         if sparse:
-            bits[row] = _write_sparse(
-                levels[row], patterns[row], step, whole, since, whole, most, codes, widths, values, lengths, to
-            )
+            bits[row] = _write_sparse(levels[row], patterns[row], step, edges, most, table, fields, to)
         else:
-            bits[row] = _write(levels[row], patterns[row], step, whole, most, codes, widths, parts, values, lengths, to)
+            bits[row] = _write(levels[row], patterns[row], step, edges, most, table, fields, to)
         position += (bits[row] + 7) >> 3
     return position
 
@@ -500,21 +522,17 @@ def encode_rows(levels: np.ndarray, norms: np.ndarray, step: int, code: str, mos
     most : int
         Largest level.
     """
-    codes, widths = _encoder(most, NUMBERS[code])
-    widest, m, buckets = int(widths.max()), *norms.shape
-    longest = (64 + widest) * np.count_nonzero(levels) if code == "sparse" else widest * levels.size
+    table, sparse = _encoder(most, NUMBERS[code]), code == "sparse"
+    widest, m, buckets = int(table[1].max()), *norms.shape
+    longest = (64 + widest) * np.count_nonzero(levels) if sparse else widest * levels.size
     out = np.empty((m * buckets * (NORM_BITS + 64) + longest) // 8 + 8 * m + 8, np.uint8)
-    values, lengths = np.empty(3 * FIELDS, np.uint64), np.empty(3 * FIELDS, np.int64)
-    bits, parts = np.empty(m, np.int64), next(p for p in (4, 2, 1) if code == "sparse" or p * widest <= 32)
-    patterns, sparse = norms.view(np.uint32), code == "sparse"
-    end = _write_rows(levels, patterns, step, True, 0, sparse, most, codes, widths, parts, values, lengths, out, bits)
+    fields, bits = (np.empty(3 * FIELDS, np.uint64), np.empty(3 * FIELDS, np.int64)), np.empty(m, np.int64)
+    end = _write_rows(levels, norms.view(np.uint32), step, (True, 0, True), sparse, most, table, fields, out, bits)
     return Messages(torch.from_numpy(out[:end].copy()), bits)
 
 
 @jit
-def _read_rows(
-    payload, ends, bits, begin, step, code, most, full, width, counts, used, tops, symbols, words, state, out
-):
+def _read_rows(payload, ends, bits, begin, form, table, words, state, out):
     """Read row after row into ``out`` (zeroed); return 0, or the number of a corrupt row plus 1."""
     start = 0
     for row in range(bits.size):
@@ -524,12 +542,10 @@ def _read_rows(
             room[i] = np.uint32(0)
         for i in range(state.size):
             state[i] = begin[i]
-        if code == SPARSE:
-            bad = _read_sparse(part, room, bits[row], state, 0, step, most, full, out[row])
+        if form[0] == SPARSE:
+            bad = _read_sparse(part, room, bits[row], state, 0, form, out[row])
         else:
-            bad = _read(
-                part, room, bits[row], state, 0, code, step, most, full, width, counts, used, tops, symbols, out[row]
-            )
+            bad = _read(part, room, bits[row], state, 0, form, table, out[row])
         if bad != 0 or state[0] != bits[row]:
             return row + 1
         start = ends[row]
@@ -559,11 +575,10 @@ def decode_rows(messages: Messages, d: int, step: int, code: str, most: int, ful
     CorruptMessage
         For a message that ``encode_rows`` does not write.
     """
-    number, out = NUMBERS[code], np.zeros((len(messages), d), np.float32)
+    form, out = (NUMBERS[code], step, most, full), np.zeros((len(messages), d), np.float32)
     words = np.zeros(-(-int(messages.nbytes.max()) // 4) + SPARE_WORDS, np.uint32)
-    begin, state = np.array(START), np.array(START)
-    table, payload = _decoder(number, most), messages.payload.numpy()
-    bad = _read_rows(payload, messages.ends, messages.bits, begin, step, number, most, full, *table, words, state, out)
+    begin, state, table = np.array(START), np.array(START), _decoder(NUMBERS[code], most)
+    bad = _read_rows(messages.payload.numpy(), messages.ends, messages.bits, begin, form, table, words, state, out)
     if bad:
         raise CorruptMessage(f"row {bad - 1} has a bucket without norm, or without levels of 0 .. {most}")
     return out

@@ -43,7 +43,8 @@ def _set_rates(scales, most, rates):
 
 
 @jit
-def _signed(x, begin, end, step, rates, k0, k1, supplied, words, out):
+def _signed(x, begin, end, step, rates, stream, out):
+    (k0, k1, supplied), words = stream, np.empty(2 * TILE, np.uint32)
     for tile in range(begin, end, TILE):
         n = min(TILE, end - tile)
         fill_tile(words, tile, n, k0, k1, supplied)
@@ -51,7 +52,8 @@ def _signed(x, begin, end, step, rates, k0, k1, supplied, words, out):
 
 
 @jit
-def _encode(x, begin, end, step, rates, most, width, k0, k1, supplied, words, levels, out):
+def _encode(x, begin, end, step, rates, most, width, stream, out):
+    (k0, k1, supplied), words, levels = stream, np.empty(2 * TILE, np.uint32), np.empty(TILE, np.int32)
     for tile in range(begin, end, TILE):
         n = min(TILE, end - tile)
         fill_tile(words, tile, n, k0, k1, supplied)
@@ -77,8 +79,8 @@ def _scale_tile(levels, most, tile, n, step, spacings, reached, out):
 
 
 @jit
-def _decode(payload, begin, end, step, spacings, most, width, reached, levels, out):
-    valid = True
+def _decode(payload, begin, end, step, spacings, most, width, reached, out):
+    valid, levels = True, np.empty(TILE, np.int32)
     for tile in range(begin, end, TILE):
         n = min(TILE, end - tile)
         unpack_fields(payload[(tile * width) >> 3 : ((tile + n) * width + 7) >> 3], width, levels[:n])
@@ -86,9 +88,10 @@ def _decode(payload, begin, end, step, spacings, most, width, reached, levels, o
     return valid
 
 
-def supplied_words(stream: Stream) -> np.ndarray:
-    """Return the stream's supplied words, or an empty array."""
-    return np.empty(0, np.uint32) if stream.words is None else stream.words.numpy().view(np.uint32)
+def words_of(stream: Stream) -> tuple[np.uint64, np.uint64, np.ndarray]:
+    """Return the stream's key, and its supplied words or an empty array."""
+    supplied = np.empty(0, np.uint32) if stream.words is None else stream.words.numpy().view(np.uint32)
+    return np.uint64(stream.k0), np.uint64(stream.k1), supplied
 
 
 def _rates(scales: torch.Tensor, most: int) -> np.ndarray:
@@ -99,27 +102,17 @@ def _rates(scales: torch.Tensor, most: int) -> np.ndarray:
 
 def signed(x: torch.Tensor, step: int, scales: torch.Tensor, most: int, stream: Stream) -> torch.Tensor:
     """Round tile by tile."""
-    vector, out, rates = x.numpy(), np.empty(x.numel(), np.int32), _rates(scales, most)
-    k0, k1, supplied = np.uint64(stream.k0), np.uint64(stream.k1), supplied_words(stream)
-
-    def work(begin: int, end: int) -> None:
-        _signed(vector, begin, end, step, rates, k0, k1, supplied, np.empty(2 * TILE, np.uint32), out)
-
-    shared(vector.size, TILE, work)
+    vector, out, rates, words = x.numpy(), np.empty(x.numel(), np.int32), _rates(scales, most), words_of(stream)
+    shared(vector.size, TILE, lambda begin, end: _signed(vector, begin, end, step, rates, words, out))
     return torch.from_numpy(out)
 
 
 def encode(x: torch.Tensor, step: int, scales: torch.Tensor, most: int, stream: Stream, room: int = 0) -> torch.Tensor:
     """Round and pack tile by tile."""
-    width, vector, rates = (2 * most).bit_length(), x.numpy(), _rates(scales, most)
+    width, vector, rates, words = (2 * most).bit_length(), x.numpy(), _rates(scales, most), words_of(stream)
     out = np.empty(room + (x.numel() * width + 7) // 8, np.uint8)
-    k0, k1, supplied = np.uint64(stream.k0), np.uint64(stream.k1), supplied_words(stream)
-
-    def work(begin: int, end: int) -> None:
-        words, levels = np.empty(2 * TILE, np.uint32), np.empty(TILE, np.int32)
-        _encode(vector, begin, end, step, rates, most, width, k0, k1, supplied, words, levels, out[room:])
-
-    shared(vector.size, TILE, work)
+    fixed = step, rates, most, width, words, out[room:]
+    shared(vector.size, TILE, lambda begin, end: _encode(vector, begin, end, *fixed))
     return torch.from_numpy(out)
 
 
@@ -130,8 +123,8 @@ def decode(
     out, width, packed, scales = np.empty(d, np.float32), (2 * most).bit_length(), payload.numpy(), spacings.numpy()
 
     def work(begin: int, end: int) -> tuple[np.ndarray, bool]:
-        reached, levels = np.zeros(scales.size, np.bool_), np.empty(TILE, np.int32)
-        return reached, bool(_decode(packed, begin, end, step, scales, most, width, reached, levels, out))
+        reached = np.zeros(scales.size, np.bool_)
+        return reached, bool(_decode(packed, begin, end, step, scales, most, width, reached, out))
 
     parts = shared(d, TILE, work)
     reached = reduce(np.logical_or, (part for part, _ in parts))

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from ...compilation import jit
-from ..levels.cpu import round_tile, supplied_words
+from ..levels.cpu import round_tile, words_of
 from ..philox import Stream
 from ..philox.cpu import TILE, fill_tile
 from ..threads import shared
@@ -31,7 +31,8 @@ def _pack(digits, out):
 
 
 @jit
-def _encode(x, begin, end, rates, k0, k1, supplied, words, digits, out):
+def _encode(x, begin, end, rates, stream, out):
+    (k0, k1, supplied), words, digits = stream, np.empty(2 * TILE, np.uint32), np.empty(5 * TILE, np.int32)
     for start in range(begin, end, 5 * TILE):
         stop = min(start + 5 * TILE, end)
         for tile in range(start, stop, TILE):
@@ -74,15 +75,9 @@ def _decode(payload, table, out):
 
 def encode(x: torch.Tensor, rate: float, stream: Stream, room: int = 0) -> torch.Tensor:
     """Round and pack tile by tile."""
-    vector, n, rates = x.numpy(), x.numel(), np.array([rate])
+    vector, n, rates, words = x.numpy(), x.numel(), np.array([rate]), words_of(stream)
     out = np.empty(room + n // 5 + (n % 5 > 0), np.uint8)
-    k0, k1, supplied = np.uint64(stream.k0), np.uint64(stream.k1), supplied_words(stream)
-
-    def work(begin: int, end: int) -> None:
-        words, digits = np.empty(2 * TILE, np.uint32), np.empty(5 * TILE, np.int32)
-        _encode(vector, begin, end, rates, k0, k1, supplied, words, digits, out[room:])
-
-    shared(n, 5 * TILE, work)
+    shared(n, 5 * TILE, lambda begin, end: _encode(vector, begin, end, rates, words, out[room:]))
     return torch.from_numpy(out)
 
 
