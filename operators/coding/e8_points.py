@@ -19,11 +19,13 @@ from __future__ import annotations
 import numpy as np
 
 from ..compilation import jit
+from ..compilation.simd import choose, floor, size, store
+from ..compilation.simd import load_8 as load
+from ..compilation.simd import repeated_8 as repeated
 from .e8_model import CLASSES, COSETS, LAST, SINGLES, SYMBOLS
-from .lanes import floor, load, minus, plus, repeated, size, store, store_integers, times, where_above
 
 BLOCKS = 8  # at once
-ROW = SYMBOLS + 1  # counts of a context and their sum
+ROW = float(SYMBOLS + 1)  # counts of a context and their sum
 STARTS, SUMS = 8, 8 + 256  # where the coordinates and the sums begin in a plan, after the cosets
 _UNIT = 2.0**-31  # of the dither, which lies in (0, 2)
 
@@ -31,18 +33,18 @@ _UNIT = 2.0**-31  # of the dither, which lies in (0, 2)
 @jit
 def _parity(a):
     """Return 0 for an even number, 1 for an odd one."""
-    return minus(a, times(repeated(2.0), floor(times(a, repeated(0.5)))))
+    return a - 2.0 * floor(a * 0.5)
 
 
 @jit
 def _differ(a, b):
     """Return the parity of a sum from those of its terms."""
-    return size(minus(a, b))
+    return size(a - b)
 
 
 @jit
 def _least(a, most):
-    return where_above(repeated(most), a, a, repeated(most))
+    return choose(a < most, a, most)
 
 
 @jit
@@ -52,27 +54,26 @@ def nearest(y, half, points, offs):
     That is: whether their sum is odd, which of them lies farthest, as it then moves to its second nearest number, and
     the squared distance of the result.  Both arrays are filled from place 128 ``half`` on.
     """
-    plane, half, zero, unit = np.int64(128 * half), repeated(half), repeated(0.0), repeated(1.0)
-    odd, total, worst, farthest = zero, zero, repeated(-1.0), zero
+    plane, zero, worst = np.int64(128 * half), repeated(0.0), repeated(-1.0)
+    odd, total, farthest = zero, zero, zero
     for i in range(8):
-        z = minus(load(y, 8 * i), half)
-        f = floor(plus(z, repeated(0.5)))
-        off = minus(z, f)
+        z = load(y, 8 * i) - half
+        f = floor(z + 0.5)
+        off = z - f
         odd = _differ(odd, _parity(f))
-        total = plus(total, times(off, off))
+        total = total + off * off
         off = size(off)
         store(points, plane + 8 * i, f), store(offs, plane + 8 * i, off)
-        farthest = where_above(off, worst, repeated(np.float64(i)), farthest)
-        worst = where_above(off, worst, off, worst)
-    return odd, farthest, plus(total, times(odd, minus(unit, times(repeated(2.0), worst))))
+        farthest = choose(off > worst, np.float64(i), farthest)
+        worst = choose(off > worst, off, worst)
+    return odd, farthest, total + odd * (1.0 - 2.0 * worst)
 
 
 @jit
 def _coset_rows(distance, other_distance):
     """Return the rows of the coset decisions: 16 classes of how much nearer u is to the second one."""
-    step = floor(times(plus(minus(distance, other_distance), repeated(1.0)), repeated(8.0)))
-    step = where_above(step, repeated(0.0), _least(step, 15.0), repeated(0.0))
-    return times(plus(step, repeated(np.float64(COSETS))), repeated(np.float64(ROW)))
+    step = floor((distance - other_distance + 1.0) * 8.0)
+    return (choose(step > 0.0, _least(step, 15.0), 0.0) + np.float64(COSETS)) * ROW
 
 
 @jit
@@ -86,31 +87,29 @@ def _row(off, farthest):
     farthest : lanes
         The largest such distance of the later coordinates: the contexts of one that lies farther are others.
     """
-    flip = where_above(off, farthest, repeated(2.0 * CLASSES * ROW), repeated(np.float64(CLASSES * ROW)))
-    return times(_least(floor(times(off, repeated(16.0))), CLASSES - 1.0), repeated(np.float64(ROW))), flip
+    flip = choose(off > farthest, 2.0 * CLASSES * ROW, CLASSES * ROW)
+    return _least(floor(off * 16.0), CLASSES - 1.0) * ROW, flip
 
 
 @jit
 def _last(z, parity):
     """Return (likeliest number, direction from it to z, row) of the last coordinate, which has this parity."""
-    steps = floor(plus(times(minus(z, parity), repeated(0.5)), repeated(0.5)))
-    base = plus(parity, times(repeated(2.0), steps))
-    off = minus(z, base)
-    direction = where_above(repeated(0.0), off, repeated(-1.0), repeated(1.0))
-    context = plus(_least(floor(times(size(off), repeated(8.0))), CLASSES - 1.0), repeated(np.float64(LAST)))
-    return base, direction, times(context, repeated(np.float64(ROW)))
+    base = parity + 2.0 * floor((z - parity) * 0.5 + 0.5)
+    off = z - base
+    context = _least(floor(size(off) * 8.0), CLASSES - 1.0) + np.float64(LAST)
+    return base, choose(off < 0.0, -1.0, 1.0), context * ROW
 
 
 @jit
 def _toward(base, z):
     """Return the direction in which z lies from the likeliest number."""
-    return where_above(base, z, repeated(-1.0), repeated(1.0))
+    return choose(base > z, -1.0, 1.0)
 
 
 @jit
 def _chosen(coset, array, place):
     """Return lanes of the coset's plane."""
-    return where_above(coset, repeated(0.0), load(array, 64 + place), load(array, place))
+    return choose(coset > 0.0, load(array, 64 + place), load(array, place))
 
 
 @jit
@@ -134,37 +133,33 @@ def symbols(u, y, bases, offs, points, flips, rows, aways):
     rows, aways : int64
         Filled, shape (72,): decision j of block b in place 8 j + b, the coset first.  Of a context its row's start.
     """
-    zero, unit = repeated(0.0), repeated(1.0)
     sum_0, _, near_0 = nearest(u, 0.0, bases, offs)
     sum_1, _, near_1 = nearest(u, 0.5, bases, offs)
-    store_integers(rows, 0, _coset_rows(near_0, near_1))
+    store(rows, 0, _coset_rows(near_0, near_1))
     odd_0, farthest_0, distance_0 = nearest(y, 0.0, points, flips)
     odd_1, farthest_1, distance_1 = nearest(y, 0.5, points, flips)
-    coset = where_above(distance_0, distance_1, unit, zero)
-    store_integers(aways, 0, coset)
-    moves = where_above(coset, zero, odd_1, odd_0)
-    mover = where_above(coset, zero, farthest_1, farthest_0)
-    odd = where_above(coset, zero, sum_1, sum_0)
-    half, farthest = times(coset, repeated(0.5)), repeated(-1.0)
+    second = distance_0 > distance_1
+    coset = choose(second, 1.0, 0.0)
+    store(aways, 0, coset)
+    moves, mover = choose(second, odd_1, odd_0), choose(second, farthest_1, farthest_0)
+    odd, half, farthest = choose(second, sum_1, sum_0), coset * 0.5, repeated(-1.0)
     for i in range(7, -1, -1):
         off = _chosen(coset, offs, 8 * i)
         store(flips, 8 * i, _row(off, farthest)[1])
-        farthest = where_above(off, farthest, off, farthest)
+        farthest = choose(off > farthest, off, farthest)
     for i in range(8):
-        point, base, z = _chosen(coset, points, 8 * i), _chosen(coset, bases, 8 * i), minus(load(u, 8 * i), half)
-        step = where_above(minus(load(y, 8 * i), half), point, unit, repeated(-1.0))
-        moved = where_above(unit, size(minus(mover, repeated(np.float64(i)))), moves, zero)
-        point = plus(point, times(moved, step))
+        point, base, z = _chosen(coset, points, 8 * i), _chosen(coset, bases, 8 * i), load(u, 8 * i) - half
+        step = choose(load(y, 8 * i) - half > point, 1.0, -1.0)
+        point = point + choose(size(mover - np.float64(i)) < 1.0, moves, 0.0) * step
         if i < 7:
-            away = minus(point, base)
-            row = plus(_row(_chosen(coset, offs, 8 * i), zero)[0], times(odd, load(flips, 8 * i)))
-            store_integers(aways, 8 * i + 8, times(away, _toward(base, z)))
-            store_integers(rows, 8 * i + 8, row)
+            away = point - base
+            store(aways, 8 * i + 8, away * _toward(base, z))
+            store(rows, 8 * i + 8, _row(_chosen(coset, offs, 8 * i), farthest)[0] + odd * load(flips, 8 * i))
             odd = _differ(odd, _parity(away))
         else:
             base, direction, row = _last(z, _differ(odd, _parity(base)))
-            store_integers(aways, 64, times(times(minus(point, base), repeated(0.5)), direction))
-            store_integers(rows, 64, row)
+            store(aways, 64, (point - base) * 0.5 * direction)
+            store(rows, 64, row)
 
 
 @jit
@@ -184,37 +179,36 @@ def candidates(u, bases, offs, plan):
     """
     sum_0, _, near_0 = nearest(u, 0.0, bases, offs)
     sum_1, _, near_1 = nearest(u, 0.5, bases, offs)
-    store_integers(plan, 0, _coset_rows(near_0, near_1))
-    store_integers(plan, SUMS, sum_0), store_integers(plan, SUMS + 8, sum_1)
+    store(plan, 0, _coset_rows(near_0, near_1))
+    store(plan, SUMS, sum_0), store(plan, SUMS + 8, sum_1)
     for c in range(2):
         last = load(bases, 64 * c + 56)
         for p in range(2):
             parity = _differ(repeated(np.float64(p)), _parity(last))
-            z = minus(load(u, 56), repeated(0.5 * c))
-            store_integers(plan, STARTS + 64 * (2 * c + p) + 56, _last(z, parity)[2])
+            store(plan, STARTS + 64 * (2 * c + p) + 56, _last(load(u, 56) - 0.5 * c, parity)[2])
         farthest = load(offs, 64 * c + 56)
         for i in range(6, -1, -1):
             off = load(offs, 64 * c + 8 * i)
             row, flip = _row(off, farthest)
             place = STARTS + 128 * c + 8 * i
-            store_integers(plan, place, row), store_integers(plan, place + 64, plus(row, flip))
-            farthest = where_above(off, farthest, off, farthest)
+            store(plan, place, row), store(plan, place + 64, row + flip)
+            farthest = choose(off > farthest, off, farthest)
 
 
 @jit
 def errors(u, bases, aways):
     """Replace the distances from the likeliest numbers, in their directions, by q - u: lanes, after those of cosets."""
     coset, parity = load(aways, 0), repeated(0.0)
-    half = times(coset, repeated(0.5))
+    half = coset * 0.5
     for i in range(8):
-        base, z, away = _chosen(coset, bases, 8 * i), minus(load(u, 8 * i), half), load(aways, 8 * i + 8)
+        base, z, away = _chosen(coset, bases, 8 * i), load(u, 8 * i) - half, load(aways, 8 * i + 8)
         if i < 7:
-            point = plus(base, times(away, _toward(base, z)))
+            point = base + away * _toward(base, z)
             parity = _differ(parity, _parity(point))
         else:
             base, direction, _ = _last(z, parity)
-            point = plus(base, times(plus(away, away), direction))
-        store(aways, 8 * i + 8, minus(plus(point, half), load(u, 8 * i)))
+            point = base + (away + away) * direction
+        store(aways, 8 * i + 8, point + half - load(u, 8 * i))
 
 
 @jit
@@ -223,4 +217,4 @@ def single(word):
     z = (np.float64(word) + 0.5) * _UNIT
     base = np.int64(np.floor(z + 0.5))
     step = np.int64(abs(z - base) * 16)
-    return z, base, 1 if z >= base else -1, (SINGLES + (step if step < CLASSES else CLASSES - 1)) * ROW
+    return z, base, 1 if z >= base else -1, (SINGLES + (step if step < CLASSES else CLASSES - 1)) * np.int64(ROW)

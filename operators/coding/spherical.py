@@ -13,10 +13,12 @@ from bounds.special.cap_probability import cap_lead_and_excess
 
 from ..bits.bitstream import concatenate, in_windows, pack32, read_field, words
 from ..compilation import jit
+from ..compilation.simd import first, load_8, repeated_8, store
 from ..key import Key
 from ..message import CorruptMessage
 from ..random import bits32
-from .lanes import LANES, any_reaches, load, plus, repeated, store, times
+
+LANES = 8  # directions tried at once
 
 # Golomb code of N >= 1 with P(N) = P (1 - P)^(N-1): the optimal prefix code of a geometric law.
 
@@ -147,18 +149,16 @@ def _search(rows, limits, book, offset, found, along):
     for r in range(rows.shape[0]):
         if found[r] != 0:
             continue
-        limit = repeated(limits[r])
+        limit = limits[r]
         for i in range(row.size):
             row[i] = rows[r, i]
         for j in range(0, count, LANES):
-            dot = repeated(0.0)
+            dot = repeated_8(0.0)
             for i in range(row.size):
-                dot = plus(dot, times(repeated(row[i]), load(book, i * count + j)))
-            if any_reaches(dot, limit):
+                dot = dot + row[i] * load_8(book, i * count + j)
+            k = np.int64(first(dot >= limit))
+            if k < LANES:
                 store(products, 0, dot)
-                k = 0
-                while products[k] < limits[r]:
-                    k += 1
                 found[r], along[r] = offset + j + k + 1, products[k]
                 break
         left += found[r] == 0

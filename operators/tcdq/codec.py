@@ -34,7 +34,6 @@ from .rans import (
     encode_long,
     encode_short,
 )
-from .simd import symbols
 from .trellis import (
     COUNT_BYTES,
     LANES,
@@ -48,6 +47,7 @@ from .trellis import (
     seeds_from,
     shape,
 )
+from .viterbi import symbols
 
 Payload = TypeVar("Payload", np.ndarray, torch.Tensor)
 

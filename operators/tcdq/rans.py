@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..compilation import jit
-from .lanes import (
+from ..compilation.simd import (
     bits,
     choose,
     compress,
@@ -22,8 +22,8 @@ from .lanes import (
     unsigned,
     upper_half,
 )
-from .simd import mix_lanes
 from .trellis import HALF_BITS, LANES, PHASE, mix
+from .viterbi import mix_lanes
 
 # Asymmetric numeral systems (Duda 2013), single and in 16 interleaved states: the format and the encoders.
 #

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compilation import jit
+from ..compilation import jit, simd
 from ..key import Key
 from ..random import bits32
 
@@ -99,7 +99,7 @@ def seeds_from(start: int, seeds: tuple[np.uint32, np.uint32]) -> tuple[np.uint3
 # index 2^d in Z^d.  With one state there is no trellis: all integers are admitted.
 # (Parity checks: Ungerboeck 1982, Table I; the one of 256 states is that of least error among all 16 256.)
 
-LANES = 16  # trellises side by side in a segment of a long vector; coordinate i belongs to lane i mod 16
+LANES = simd.LANES  # trellises side by side in a segment of a long vector; coordinate i belongs to lane i mod 16
 LANES_FROM = 1024  # from this d on there are 16 lanes, hence at least 64 coordinates in each
 FINE_METRICS = 64  # the most states with metrics of binary32
 TRELLIS_FROM = 64  # below this d the integers themselves are the code

@@ -50,7 +50,9 @@ def compiler(capability: int, compiled: set[str]) -> Callable[..., None]:
     return run
 
 
-def _type(value: Any) -> str:
+def _type(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_type(part) for part in value)
     if isinstance(value, torch.Tensor):
         return "*" + TYPES[value.dtype]
     if isinstance(value, float):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from operators import Key
-from operators.tcdq import simd
+from operators.tcdq import viterbi
 from operators.tcdq.quantise import EARLY, FIRST_COST, FULL, GRAIN, LEAST, back_coarse, forward_coarse, last_states
 from operators.tcdq.trellis import CODES, LANES, Grid, seeds
 
@@ -31,7 +31,7 @@ def test_symbols_in_lanes_equal_those_of_the_plain_passes(scale, states):
     for d in (1024, 1025, 3072 + 15 * LANES, 4096 + 15 * LANES + 7):  # the last row is settled, and is not whole
         x = (np.random.default_rng(d).standard_normal(d) * scale).astype(np.float32)
         symbols = np.empty(d, np.int32)
-        simd.symbols_in_pairs(x, GRID, states, symbols)
+        viterbi.symbols_in_pairs(x, GRID, states, symbols)
         assert np.array_equal(symbols, plain(x, states, LANES))
 
 
@@ -116,8 +116,8 @@ def test_deciding_bits_are_those_that_the_dither_leaves(states):
     d = 40 * LANES
     x = np.random.default_rng(1).integers(-8, 8, d).astype(np.float32)
     symbols = np.empty(d, np.int32)
-    simd.symbols_in_pairs(x, GRID, states, symbols)
+    viterbi.symbols_in_pairs(x, GRID, states, symbols)
     other = np.empty(d, np.int32)
-    simd.symbols_in_pairs(x, GRID._replace(first=GRID.first ^ np.uint32(1)), states, other)
+    viterbi.symbols_in_pairs(x, GRID._replace(first=GRID.first ^ np.uint32(1)), states, other)
     assert np.array_equal(symbols, plain(x, states, LANES))
     assert not np.array_equal(symbols, other)

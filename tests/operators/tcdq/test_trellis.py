@@ -7,8 +7,8 @@ import pytest
 
 from operators import Key
 from operators.tcdq.model import plan_of
-from operators.tcdq.simd import symbols
 from operators.tcdq.trellis import CODES, UNIT, Grid, code, lanes, seeds
+from operators.tcdq.viterbi import symbols
 
 from . import oracle
 

@@ -5,8 +5,8 @@ import pytest
 
 from operators import Key
 from operators.tcdq.quantise import back, forward
-from operators.tcdq.simd import symbols_in_lanes
 from operators.tcdq.trellis import CODES, LANES, Grid, seeds
+from operators.tcdq.viterbi import symbols_in_lanes
 
 GRID = Grid(np.float32(1), np.float32(1), *seeds(Key(1)))
 

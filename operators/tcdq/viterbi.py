@@ -11,7 +11,22 @@ from numba.core.typing.templates import signature
 from numba.extending import intrinsic
 
 from ..compilation import jit
-from .lanes import address, call, choose, floor, gather, load, numbers, real, repeat, signed, store, vector, whole
+from ..compilation.simd import (
+    address,
+    call,
+    choose,
+    floor,
+    gather,
+    load,
+    numbers,
+    real,
+    repeat,
+    shuffle,
+    signed,
+    store,
+    vector,
+    whole,
+)
 from .quantise import (
     EARLY,
     FIRST_COST,
@@ -62,11 +77,9 @@ def _selection(trellis: Trellis) -> Any:
     def select(typingctx: Any, metric: Any, old: Any, new: Any, costs: Any, survivors: Any, place: Any) -> Any:
         def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             def lanes_at(array: int, start: Any, offset: int, dtype: Any) -> Any:
+                place = signature(types.void, sig.args[array], types.int64)
                 index = builder.add(start, start.type(offset * LANES))
-                pointer = address(
-                    context, builder, signature(types.void, sig.args[array], types.int64), (args[array], index)
-                )
-                return builder.bitcast(pointer, vector(dtype).as_pointer())
+                return address(context, builder, place, (args[array], index), vector(dtype))
 
             cost, narrow = cgutils.unpack_tuple(builder, args[3], 4), sig.args[4].dtype
             taken = [vector(types.uint32)([0] * LANES) for _ in range(planes(trellis.states))]
@@ -255,8 +268,7 @@ def symbols_in_lanes(x: np.ndarray, grid: Any, before: np.ndarray, out: np.ndarr
 #
 # Add, compare and select is written out as in ``_selection``.
 
-BOTH = ir.VectorType(ir.IntType(8), 2 * LANES)
-ONE = ir.VectorType(ir.IntType(8), LANES)
+BOTH, ONE = vector(types.uint8, 2 * LANES), vector(types.uint8)
 
 
 def places(trellis: Trellis) -> np.ndarray:
@@ -274,13 +286,12 @@ def places(trellis: Trellis) -> np.ndarray:
 
 
 def _doubled(builder: Any, a: Any, b: Any) -> Any:
-    order = ir.Constant(ir.VectorType(ir.IntType(32), 2 * LANES), list(range(2 * LANES)))
-    return builder.shuffle_vector(a, b, order)
+    return builder.shuffle_vector(a, b, vector(types.uint32, 2 * LANES)(list(range(2 * LANES))))
 
 
 def _pair_selection(trellis: Trellis) -> Any:
     """Return the intrinsic that brings all metrics a step further and stores the survivors, 32 bits for a pair."""
-    where, name = places(trellis), f"v{2 * LANES}i8"
+    where = places(trellis)
 
     @intrinsic
     def select(
@@ -288,9 +299,8 @@ def _pair_selection(trellis: Trellis) -> Any:
     ) -> Any:
         def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             def pointer(array: int, start: Any, offset: int, kind: Any) -> Any:
-                index = builder.add(start, start.type(offset))
-                sought = signature(types.void, sig.args[array], types.int64)
-                return builder.bitcast(address(context, builder, sought, (args[array], index)), kind.as_pointer())
+                place = signature(types.void, sig.args[array], types.int64)
+                return address(context, builder, place, (args[array], builder.add(start, start.type(offset))), kind)
 
             def before(state: int) -> Any:
                 row = builder.load(pointer(0, args[1], LANES * int(where[state]), ONE), align=LANES)
@@ -302,13 +312,12 @@ def _pair_selection(trellis: Trellis) -> Any:
             tie = _doubled(builder, tie, tie)
             for first in (s for s in range(trellis.states) if where[s] % 2 == 0):
                 upper, lower = (int(b) for b in trellis.before[2 * first : 2 * first + 2])
-                a = call(builder, f"llvm.uadd.sat.{name}", BOTH, before(upper >> 2), pairs[upper & 3])
-                b = call(builder, f"llvm.uadd.sat.{name}", BOTH, before(lower >> 2), pairs[lower & 3])
+                a = call(builder, "uadd.sat", BOTH, before(upper >> 2), pairs[upper & 3])
+                b = call(builder, "uadd.sat", BOTH, before(lower >> 2), pairs[lower & 3])
                 taken = builder.icmp_unsigned("<", builder.sub(b, tie), a)
                 row = int(where[first])
-                builder.store(
-                    call(builder, f"llvm.umin.{name}", BOTH, a, b), pointer(0, args[2], LANES * row, BOTH), align=LANES
-                )
+                least = call(builder, "umin", BOTH, a, b)
+                builder.store(least, pointer(0, args[2], LANES * row, BOTH), align=LANES)
                 mask = builder.bitcast(taken, ir.IntType(2 * LANES))
                 builder.store(mask, pointer(5, args[6], row // 2, ir.IntType(2 * LANES)), align=4)
             return context.get_dummy_value()
@@ -329,19 +338,15 @@ def _settle_pairs(typingctx: Any, metric: Any, start: Any, count: Any) -> Any:
     def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         def pointer(pair: Any) -> Any:
             index = builder.add(args[1], builder.mul(pair, pair.type(2 * LANES)))
-            sought = signature(types.void, sig.args[0], types.int64)
-            return builder.bitcast(address(context, builder, sought, (args[0], index)), BOTH.as_pointer())
+            return address(context, builder, signature(types.void, sig.args[0], types.int64), (args[0], index), BOTH)
 
         least = cgutils.alloca_once_value(builder, BOTH([FULL] * 2 * LANES))
         with cgutils.for_range(builder, args[2]) as loop:
             pair = builder.load(pointer(loop.index), align=LANES)
-            builder.store(call(builder, f"llvm.umin.v{2 * LANES}i8", BOTH, builder.load(least), pair), least)
+            builder.store(call(builder, "umin", BOTH, builder.load(least), pair), least)
         both = builder.load(least)
-        halves = ir.Constant(
-            ir.VectorType(ir.IntType(32), 2 * LANES), [(i + LANES) % (2 * LANES) for i in range(2 * LANES)]
-        )
-        other = builder.shuffle_vector(both, both, halves)
-        both = call(builder, f"llvm.umin.v{2 * LANES}i8", BOTH, both, other)
+        other = shuffle(builder, both, [(i + LANES) % (2 * LANES) for i in range(2 * LANES)])
+        both = call(builder, "umin", BOTH, both, other)
         spare = builder.sub(both, BOTH([LEAST] * 2 * LANES))
         with cgutils.for_range(builder, args[2]) as loop:
             place = pointer(loop.index)
