@@ -117,6 +117,7 @@ def answer_of(report: Report) -> Answer:
     """
     from operators.laws import Outcome
 
+    judged = [str(v).strip() for v in report.verdicts if v.outcome is not Outcome.NOT_APPLICABLE]
     shown = [v for v in report.verdicts if v.outcome in (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.NOTE)]
     shown.sort(key=lambda v: SEVERITY.index(v.outcome.value))
     rows = tuple((v.law, f"{v.outcome.value}: {v.text}{_place(v)}") for v in shown)
@@ -129,7 +130,7 @@ def answer_of(report: Report) -> Answer:
         },
         tables=(Table(("law", "finding"), rows, left=frozenset({"finding"})),) if rows else (),
         follow_up="" if report.judged else "state what it is: --omega X (unbiased) or --alpha X (contractive)",
-        evidence={"laws": [str(v).strip() for v in report.verdicts], "again": report.reproduce},
+        evidence={"laws": [*judged, *report.not_applicable], "again": report.reproduce},
     )
 
 

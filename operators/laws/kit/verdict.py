@@ -200,10 +200,11 @@ class Report:
         if self.by_draws_alone:
             lines.append(f"not judged exactly, by draws alone: {self.by_draws_alone}")
         shown = [str(v) for v in self.verdicts if _worth_showing(v)]
-        return "\n".join([*lines, *shown, *self._silent(), f"reproduce: {self.reproduce}"])
+        return "\n".join([*lines, *shown, *self.not_applicable, f"reproduce: {self.reproduce}"])
 
-    def _silent(self) -> list[str]:
-        """Return the laws that have nothing to say, one line a reason."""
+    @property
+    def not_applicable(self) -> list[str]:
+        """Laws that are not applicable, one line a reason."""
         reasons: dict[str, list[str]] = {}
         for verdict in self.verdicts:
             if verdict.outcome is Outcome.NOT_APPLICABLE:
