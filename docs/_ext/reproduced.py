@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,17 @@ FOLDER = Path(__file__).parent.parent / "figures"
 DATA = FOLDER.parent / "data"
 
 
+OPEN = 2  # figures that are shown at once
+MOST_CHARACTERS = 90  # of the line that opens a folded figure
+
+
+def summary(caption: str) -> str:
+    """Return the first sentence of a caption, or its first words."""
+    words = re.sub(r"^Measured[^:.]*[:.] ", "", caption)
+    sentence = re.split(r"[.;] ", words, maxsplit=1)[0].rstrip(".")
+    return textwrap.shorten(sentence[:1].upper() + sentence[1:], MOST_CHARACTERS, placeholder=" ...")
+
+
 def script(name: str) -> Any:
     """A figure script as a module, or a study with its committed record; both have ``figures()`` and ``check()``."""
     for folder in (FOLDER, FOLDER.parent):
@@ -31,7 +44,7 @@ def script(name: str) -> Any:
 
 
 class Reproduced(SphinxDirective):
-    """All figures of one script or study, each with its caption."""
+    """All figures of one script or study, each with its caption; the third and later ones are folded."""
 
     required_arguments = 1
 
@@ -45,7 +58,10 @@ class Reproduced(SphinxDirective):
             path = FOLDER.parents[1] / "gpu_validation" / "studies" / f"{name.replace('-', '_')}.py"
         for each in [FOLDER / "common.py", *DATA.rglob("*.jsonl")]:
             self.env.note_dependency(str(each))
-        drawn = [figure_html(f.titled(), f.caption, f.source, f.folded) for f in script(name).figures()]
+        drawn = []
+        for i, figure in enumerate(script(name).figures()):
+            folded = figure.folded or (summary(figure.caption) if i >= OPEN else "")
+            drawn.append(figure_html(figure.titled(), figure.caption, figure.source, folded))
         drawn.append(f'<p class="reproduced">Drawn by <code>{path.relative_to(FOLDER.parents[1])}</code>.</p>')
         return [nodes.raw("", "\n".join(drawn), format="html")]
 

@@ -24,7 +24,7 @@ RENDERED = "() => !window.MathJax || window.MathJax.startup.promise.then(() => t
 LOOK = r"""() => {
   const width = document.documentElement.clientWidth;
   const scrolls = e => {
-    for (; e && e !== document.body; e = e.parentElement)
+    for (; e && e.tagName !== 'ARTICLE'; e = e.parentElement)  // which stands in a box that scrolls itself
       if (['auto', 'scroll', 'hidden'].includes(getComputedStyle(e).overflowX)) return true;
     return false;
   };
