@@ -8,9 +8,14 @@ from collections.abc import Iterable, Sequence
 
 
 def escape(text: str) -> str:
-    """Plain text as Markdown that shows it unchanged; quoted code stays code."""
+    """Plain text as Markdown that shows it unchanged, .5 as 0.5; quoted code stays code."""
     parts = re.split(r"(``.*?``)", text)
-    return "".join(part if part.startswith("``") else re.sub(r"([\\`*_{}\[\]<>#|$~])", r"\\\1", part) for part in parts)
+    return "".join(part if part.startswith("``") else _escaped(part) for part in parts)
+
+
+def _escaped(text: str) -> str:
+    with_zeros = re.sub(r"(?<![\w.])\.(?=\d)", "0.", text)
+    return re.sub(r"([\\`*_{}\[\]<>#|$~])", r"\\\1", with_zeros)
 
 
 def code(text: str) -> str:

@@ -55,7 +55,7 @@ def figures() -> list[Figure]:
         f"Theory as lines, Nesterov steps, tau = {TAU}, {WORKERS} workers; corrected: {RULES['corrected']} steps in "
         "flight. Below a line the rule is stable in an eigen-direction that a round contracts by h. Marks: measured, "
         "where runs with torch.optim.SGD as the outer optimizer begin to diverge. The star and the thin line are the "
-        f"rate .7 at momentum .9 that DiLoCo's authors chose for blocking rounds."
+        f"rate 0.7 at momentum 0.9 that DiLoCo's authors chose for blocking rounds."
     )
     late, own = (rate(rule, 0.5, 0.9) for rule in ("delayed", "corrected"))
     finding = f"At momentum 0.9 delayed merges are stable up to a rate of {late:.2f}, corrected up to {own:.2f}"

@@ -1,7 +1,7 @@
 """AdaComm on images of CIFAR's form: VGG-16 and ResNet-50 where there is a GPU, ResNet-20 on the CPU.
 
 All m workers are virtual ones on one device, bit for bit the run of m processes; the clock is the runtime model's, in
-units of a local step: Y = 1, and an averaging takes D, about 4 for VGG-16 and .9 for ResNet-50 as published (Wang &
+units of a local step: Y = 1, and an averaging takes D, about 4 for VGG-16 and 0.9 for ResNet-50 as published (Wang &
 Joshi, arXiv:1810.08313).  What the device itself needs for a worker's step is recorded beside it.
 
 Every run is cut into pieces of the simulated budget, each a unit with a checkpoint at its end, so that a study of any
