@@ -237,6 +237,20 @@ WITHOUT_A_QUICK_CHECK = {
 }
 
 
+@pytest.mark.parametrize("folder", ["operators/kernels", "operators/tcdq"])
+def test_loops_and_kernels_take_at_most_ten_positional_parameters(folder):
+    """Triton's constants are passed by name: ``tl.constexpr``."""
+    wrong = {}
+    for path in (ROOT / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                given = [*node.args.posonlyargs, *node.args.args]
+                named = [p for p in given if p.annotation and "constexpr" in ast.unparse(p.annotation)]
+                if len(given) - len(named) > 10:
+                    wrong[f"{path.name}:{node.name}"] = len(given) - len(named)
+    assert not wrong, f"group them into tuples: {wrong}"
+
+
 def is_quick(test):
     """Whether a test function runs for some argument in every tier."""
     return not any(ast.unparse(d).startswith(("pytest.mark.slow", "pytest.mark.thorough")) for d in test.decorator_list)

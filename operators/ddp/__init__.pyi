@@ -4,7 +4,7 @@ from .collectives import Refusal as Refusal
 from .collectives import Scatter as Scatter
 from .comm_hook import compress_hook as compress_hook
 from .hook import CompressedGradients as CompressedGradients
+from .hook import SummedGradients as SummedGradients
 from .register import register as register
+from .register import register_summed as register_summed
 from .register import state_of as state_of
-from .summed import SummedGradients as SummedGradients
-from .summed import register_summed as register_summed

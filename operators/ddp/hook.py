@@ -7,6 +7,7 @@ a GPU, whose work is queued, in the pass itself.  A bucket's messages are under 
 from __future__ import annotations
 
 import logging
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,16 +24,17 @@ from ..feedback.feedback import Feedback
 from ..feedback.memoryless import warn_of_bias
 from ..fingerprint import fingerprint, require_own_state
 from ..key import Key
+from ..summed.summed import Summed
 from .assignment import Assignment
 from .background import Background
 from .bucket import Bucket, Layout
 from .collectives import Counters
 from .comm_hook import Copies
-from .ends import GatherEnds, TwoShotEnds, fitted, is_coordinatewise
+from .ends import GatherEnds, SumEnds, TwoShotEnds, fitted, is_coordinatewise
 from .equal_settings import device_of, kinds, require_equal_settings
 from .failures import Spare, explaining, not_a_number, raise_after_backward, spare_group
 from .nodes import Nodes, in_nodes
-from .phases import Link, Means, Phases, RankFailed, exchanged
+from .phases import Ends, Link, Means, Phases, RankFailed, exchanged
 
 log = logging.getLogger("operators")
 
@@ -48,67 +50,42 @@ class _Pending:
     result: Any  # a future of the bucket's memory
 
 
-class CompressedGradients(Copies, Counters):
-    """The hook of a model, made by ``register``: what it has sent, and the states of its feedback.
+class Hook(Copies, Counters):
+    """The hook of a model: what it has sent, and what its ends remember.
 
     Parameters
     ----------
     model : DistributedDataParallel
         The model.
-    method : Feedback
-        The compressor or the method of error feedback.
     scope : str
         What part of the gradients is compressed at once.
     key : Key
         Stream of random numbers.
     group
         The processes that exchange.
-    exchange : Exchange
-        How messages travel.
-    second : Feedback
-        Compresses the means of two shots.
-    ranks_per_node : int, optional
-        Ranks that sum exactly among themselves.
-    allocation : WaterFilling or None, optional
-        Gives parameters different numbers of bits.
 
     Attributes
     ----------
     exchange : str
-        "gather" or "two_shot".
-    assignment : Assignment or None
-        The method of each parameter, with an allocation.
-    inside : Counters
-        What is sent inside nodes, which the other counters leave out.
+        How messages travel.
 
     Notes
     -----
     A gradient that is not finite in binary32 raises ValueError on every rank, the same words, at the end of the
-    backward pass.  Gradients are then NaN, and feedback remembers what it did before the pass.  A script that catches
+    backward pass.  Gradients are then NaN, and the ends remember what they did before the pass.  A script that catches
     the error skips the step, as a loss scaler does by itself, and makes the next pass.  States belong to parameters:
     buckets may be rebuilt, and a saved state fits a model whose buckets differ.  Within a bucket the
-    parameters are compressed in the order of the model.  In steps in which no rank uses a parameter, the model
-    discards what its hook returns for it, and what error feedback sent of its residual is lost.
+    parameters are compressed in the order of the model.
     """
 
-    def __init__(
-        self,
-        model: DistributedDataParallel,
-        method: Feedback,
-        scope: str,
-        key: Key,
-        group: Any,
-        exchange: Exchange,
-        second: Feedback,
-        ranks_per_node: int = 1,
-        allocation: WaterFilling | None = None,
-    ) -> None:
+    exchange: str
+    assignment: Assignment | None = None
+
+    def __init__(self, model: DistributedDataParallel, scope: str, key: Key, group: Any) -> None:
         super().__init__()
         if scope not in ("bucket", "layer"):
             raise ValueError(f'scope must be "bucket" or "layer"; got {scope!r}')
-        if allocation is not None and scope != "layer":
-            raise ValueError(f'an allocation gives layers different bits; got scope = {scope!r}: pass scope="layer"')
-        self.method, self.second, self.scope, self.key, self.group = method, second, scope, key, group
+        self.scope, self.key, self.group = scope, key, group
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
         parameters = {name: p for name, p in model.module.named_parameters() if p.requires_grad}
         for name, p in parameters.items():
@@ -116,30 +93,21 @@ class CompressedGradients(Copies, Counters):
                 raise ValueError(f"parameters must be floats; got {name} of {p.dtype}")
         self._names = {id(p): name for name, p in parameters.items()}
         self._numbers = {name: number for number, name in enumerate(parameters)}
-        self.inside = Counters()
-        check_nodes(self.size, ranks_per_node)
-        self._members = self.size // ranks_per_node
-        entries = {name: -(-p.numel() // ranks_per_node) for name, p in parameters.items()}
-        self.assignment: Assignment | None = None
-        if allocation is not None:  # the exchange depends on the methods; the lengths of messages on the exchange
-            self.assignment = Assignment(method, allocation, {name: [d] for name, d in entries.items()}, self._members)
-        self.exchange = self._choose(exchange, entries)
-        if allocation is not None:
-            pieces = {name: self._pieces(p.numel(), ranks_per_node) for name, p in parameters.items()}
-            self.assignment = Assignment(method, allocation, pieces, self._members)
+        self._parameters = parameters
+        self._nodes: Nodes | None = None
+
+    def _note(self, method: Feedback | Summed, second: Feedback | None = None, ranks: int = 1, **further: Any) -> None:
+        """Note the settings, which must be the same on all ranks and in a saved state."""
         settings = {
             "operator": method,
-            "scope": scope,
+            "scope": self.scope,
             "exchange": self.exchange,
-            "second": second if self.exchange == "two_shot" else None,
-            "ranks_per_node": ranks_per_node,
-            "key": replace(key, step=0, rank=0),
-            "model": kinds(parameters),
-        } | ({} if allocation is None else {"allocation": allocation})
-        self._fingerprint = fingerprint(settings)
-        if self.rank == 0:
-            warn_of_bias(method, settings["second"], d=max(sum(entries.values()), 1))
-        self._parameters, self._ranks_per_node = parameters, ranks_per_node
+            "second": second,
+            "ranks_per_node": ranks,
+            "key": replace(self.key, step=0, rank=0),
+            "model": kinds(self._parameters),
+        }
+        self._fingerprint = fingerprint(settings | further)
 
     def connect(self) -> None:
         """Compare the settings with those of the other ranks, and make what exchanges need.
@@ -149,11 +117,10 @@ class CompressedGradients(Copies, Counters):
         ValueError
             On every rank, if one's arguments were refused or ranks differ; for a method that needs scope="layer".
         """
-        parameters, group, ranks_per_node = self._parameters, self.group, self._ranks_per_node
+        parameters, group = self._parameters, self.group
         device = device_of(group, parameters)
         require_equal_settings(self._fingerprint, group=group, device=device)
-        self._nodes = None if ranks_per_node == 1 else Nodes.of(group, ranks_per_node, self, device=device)
-        self._ends = self._made_ends({name: p.shape for name, p in parameters.items()})
+        self._ends = self._made_ends({name: p.shape for name, p in parameters.items()}, device)
         on_cpu = not any(p.is_cuda for p in parameters.values())
         self._background = Background() if on_cpu else None
         self._spares: list[Spare] = [] if self._nodes is None else list(self._nodes.spares)
@@ -168,53 +135,9 @@ class CompressedGradients(Copies, Counters):
         self._before: Any = None  # what was remembered before this pass
         self._refused = False  # this pass, by all ranks
 
-    def _choose(self, exchange: Exchange, sizes: Mapping[str, int]) -> str:
-        """Return the exchange, the same on every rank, by what the operators declare for the whole model."""
-        if self.scope == "bucket":
-            units = [(self.method, self.second, sum(sizes.values()))]
-        else:
-            units = [(self._method_of(name), self._second_of(name), size) for name, size in sizes.items() if size]
-        choices = [choose(exchange, first, second, d=d, m=self._members) for first, second, d in units]
-        gather, two_shot = (sum(c.gather_bytes for c in choices), sum(c.two_shot_bytes for c in choices))
-        if exchange != "auto":
-            return exchange
-        choice = Choice("two_shot" if two_shot < gather else "gather", gather, two_shot)
-        log.info("%s", choice)
-        return choice.exchange
-
-    def _pieces(self, size: int, ranks_per_node: int) -> list[int]:
-        """Return the entries of the messages in which a rank, or the ranks of a node, send a parameter."""
-        shards = lengths(size, ranks_per_node)
-        return shards if self.exchange == "gather" else [n for d in shards for n in lengths(d, self._members)]
-
-    def _method_of(self, name: str) -> Feedback:
-        """Return the present method of a parameter."""
-        return self.method if self.assignment is None else self.assignment.method_of(name)
-
-    def _second_of(self, name: str) -> Feedback:
-        """Return the present method of the means of a parameter; a second operator that was passed is fixed."""
-        return self._method_of(name) if self.second is self.method else self.second
-
-    def _made_ends(self, shapes: Mapping[str, torch.Size]) -> GatherEnds | TwoShotEnds:
-        """Return this rank's ends; in two shots a shard has no shape that a matrix method could take."""
-        layerwise, key, sizes = self.scope == "layer", self.key, {name: s.numel() for name, s in shapes.items()}
-        place = {"rank": self.rank * self._members // self.size, "m": self._members}
-        if self._nodes is not None:
-            key = key.fold_in(self._nodes.place)
-            sizes = {name: lengths(size, self._nodes.ranks)[self._nodes.place] for name, size in sizes.items()}
-        methods = {self.method} if self.exchange == "gather" else {self.method, self.second}
-        for method in methods:
-            if not layerwise and not is_coordinatewise(method, sum(sizes.values())):
-                raise ValueError(f'{method.name} keeps a state that no bucket can share: pass scope="layer"')
-        if self.exchange == "gather":
-            matrices = {name: fitted(self.method, shape) for name, shape in shapes.items() if self._nodes is None}
-            of_parameter = self._method_of if self.assignment else lambda name: matrices.get(name, self.method)
-            return GatherEnds(Layout(self.method, of_parameter, layerwise, self._numbers, key), sizes, **place)
-        first, second = (
-            Layout(method, of_parameter, layerwise, self._numbers, key)
-            for method, of_parameter in ((self.method, self._method_of), (self.second, self._second_of))
-        )
-        return TwoShotEnds(first, second, sizes, **place)
+    @abstractmethod
+    def _made_ends(self, shapes: Mapping[str, torch.Size], device: torch.device) -> Ends:
+        """Return this rank's ends; called by all ranks at once."""
 
     # -- one bucket --------------------------------------------------------------------------------------
     def reduce(self, gradients: Any) -> torch.futures.Future[torch.Tensor]:
@@ -295,9 +218,7 @@ class CompressedGradients(Copies, Counters):
 
     def _exchange(self, bucket: Bucket) -> Phases:
         """Return the phases of a bucket."""
-        if self._nodes is None:
-            return exchanged(bucket, self._ends, self._link)
-        return in_nodes(bucket, self._ends, self._link, self._nodes, self.inside)
+        return exchanged(bucket, self._ends, self._link)
 
     def _advance(self, buckets: Sequence[_Pending]) -> None:
         """Go one phase on with each bucket, the oldest first: the same collectives in the same order on all ranks."""
@@ -335,9 +256,7 @@ class CompressedGradients(Copies, Counters):
             "fingerprint": dict(self._fingerprint),
             "place": [self.rank, self.size],
             "counters": self.counted,
-            "inside": self.inside.counted,
             **self._ends.to_dict(),
-            **({} if self.assignment is None else {"allocation": self.assignment.to_dict()}),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -362,13 +281,195 @@ class CompressedGradients(Copies, Counters):
             )
         before = self._kept()
         try:
-            self._ends.load_dict(state)
-            if self.assignment is not None:
-                self.assignment.load_dict(state["allocation"])
-            self.counted, self.inside.counted = state["counters"], state.get("inside", [0, 0, 0, 0])
+            self._load(state)
         except BaseException:
             self._put_back(before)
             raise
+
+    def _load(self, state: Mapping[str, Any]) -> None:
+        self._ends.load_dict(state)
+        self.counted = state["counters"]
+
+
+class CompressedGradients(Hook):
+    """The hook of a model, made by ``register``: what it has sent, and the states of its feedback.
+
+    Parameters
+    ----------
+    model : DistributedDataParallel
+        The model.
+    method : Feedback
+        The compressor or the method of error feedback.
+    scope : str
+        What part of the gradients is compressed at once.
+    key : Key
+        Stream of random numbers.
+    group
+        The processes that exchange.
+    exchange : Exchange
+        How messages travel.
+    second : Feedback
+        Compresses the means of two shots.
+    ranks_per_node : int, optional
+        Ranks that sum exactly among themselves.
+    allocation : WaterFilling or None, optional
+        Gives parameters different numbers of bits.
+
+    Attributes
+    ----------
+    exchange : str
+        "gather" or "two_shot".
+    assignment : Assignment or None
+        The method of each parameter, with an allocation.
+    inside : Counters
+        What is sent inside nodes, which the other counters leave out.
+
+    Notes
+    -----
+    See ``Hook``.  In steps in which no rank uses a parameter, the model discards what its hook returns for it, and what
+    error feedback sent of its residual is lost.
+    """
+
+    def __init__(
+        self,
+        model: DistributedDataParallel,
+        method: Feedback,
+        scope: str,
+        key: Key,
+        group: Any,
+        exchange: Exchange,
+        second: Feedback,
+        ranks_per_node: int = 1,
+        allocation: WaterFilling | None = None,
+    ) -> None:
+        super().__init__(model, scope, key, group)
+        if allocation is not None and scope != "layer":
+            raise ValueError(f'an allocation gives layers different bits; got scope = {scope!r}: pass scope="layer"')
+        self.method, self.second, parameters = method, second, self._parameters
+        self.inside = Counters()
+        check_nodes(self.size, ranks_per_node)
+        self._members = self.size // ranks_per_node
+        entries = {name: -(-p.numel() // ranks_per_node) for name, p in parameters.items()}
+        if allocation is not None:  # the exchange depends on the methods; the lengths of messages on the exchange
+            self.assignment = Assignment(method, allocation, {name: [d] for name, d in entries.items()}, self._members)
+        self.exchange = self._choose(exchange, entries)
+        if allocation is not None:
+            pieces = {name: self._pieces(p.numel(), ranks_per_node) for name, p in parameters.items()}
+            self.assignment = Assignment(method, allocation, pieces, self._members)
+        later = second if self.exchange == "two_shot" else None
+        further = {} if allocation is None else {"allocation": allocation}
+        self._note(method, later, ranks_per_node, **further)
+        if self.rank == 0:
+            warn_of_bias(method, later, d=max(sum(entries.values()), 1))
+        self._ranks_per_node = ranks_per_node
+
+    def _choose(self, exchange: Exchange, sizes: Mapping[str, int]) -> str:
+        """Return the exchange, the same on every rank, by what the operators declare for the whole model."""
+        if self.scope == "bucket":
+            units = [(self.method, self.second, sum(sizes.values()))]
+        else:
+            units = [(self._method_of(name), self._second_of(name), size) for name, size in sizes.items() if size]
+        choices = [choose(exchange, first, second, d=d, m=self._members) for first, second, d in units]
+        gather, two_shot = (sum(c.gather_bytes for c in choices), sum(c.two_shot_bytes for c in choices))
+        if exchange != "auto":
+            return exchange
+        choice = Choice("two_shot" if two_shot < gather else "gather", gather, two_shot)
+        log.info("%s", choice)
+        return choice.exchange
+
+    def _pieces(self, size: int, ranks_per_node: int) -> list[int]:
+        """Return the entries of the messages in which a rank, or the ranks of a node, send a parameter."""
+        shards = lengths(size, ranks_per_node)
+        return shards if self.exchange == "gather" else [n for d in shards for n in lengths(d, self._members)]
+
+    def _method_of(self, name: str) -> Feedback:
+        """Return the present method of a parameter."""
+        return self.method if self.assignment is None else self.assignment.method_of(name)
+
+    def _second_of(self, name: str) -> Feedback:
+        """Return the present method of the means of a parameter; a second operator that was passed is fixed."""
+        return self._method_of(name) if self.second is self.method else self.second
+
+    def _made_ends(self, shapes: Mapping[str, torch.Size], device: torch.device) -> Ends:
+        """Return this rank's ends; in two shots a shard has no shape that a matrix method could take."""
+        if self._ranks_per_node > 1:
+            self._nodes = Nodes.of(self.group, self._ranks_per_node, self, device=device)
+        layerwise, key, sizes = self.scope == "layer", self.key, {name: s.numel() for name, s in shapes.items()}
+        place = {"rank": self.rank * self._members // self.size, "m": self._members}
+        if self._nodes is not None:
+            key = key.fold_in(self._nodes.place)
+            sizes = {name: lengths(size, self._nodes.ranks)[self._nodes.place] for name, size in sizes.items()}
+        methods = {self.method} if self.exchange == "gather" else {self.method, self.second}
+        for method in methods:
+            if not layerwise and not is_coordinatewise(method, sum(sizes.values())):
+                raise ValueError(f'{method.name} keeps a state that no bucket can share: pass scope="layer"')
+        if self.exchange == "gather":
+            matrices = {name: fitted(self.method, shape) for name, shape in shapes.items() if self._nodes is None}
+            of_parameter = self._method_of if self.assignment else lambda name: matrices.get(name, self.method)
+            return GatherEnds(Layout(self.method, of_parameter, layerwise, self._numbers, key), sizes, **place)
+        first, second = (
+            Layout(method, of_parameter, layerwise, self._numbers, key)
+            for method, of_parameter in ((self.method, self._method_of), (self.second, self._second_of))
+        )
+        return TwoShotEnds(first, second, sizes, **place)
+
+    def _exchange(self, bucket: Bucket) -> Phases:
+        if self._nodes is None:
+            return super()._exchange(bucket)
+        return in_nodes(bucket, self._ends, self._link, self._nodes, self.inside)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return states and counters of this rank: tensors and plain values only.  Call it between steps."""
+        allocation = {} if self.assignment is None else {"allocation": self.assignment.to_dict()}
+        return {**super().state_dict(), "inside": self.inside.counted, **allocation}
+
+    def _load(self, state: Mapping[str, Any]) -> None:
+        super()._load(state)
+        if self.assignment is not None:
+            self.assignment.load_dict(state["allocation"])
+        self.inside.counted = state.get("inside", [0, 0, 0, 0])
+
+
+class SummedGradients(Hook):
+    """The hook of gradients that are summed on the way.
+
+    Parameters
+    ----------
+    model : DistributedDataParallel
+        The model.
+    method : Summed
+        The compressor.
+    scope : str
+        What part of the gradients is compressed at once.
+    key : Key
+        Stream of random numbers.
+    group
+        The processes that exchange.
+
+    Attributes
+    ----------
+    exchange : str
+        "sum".
+
+    Notes
+    -----
+    See ``Hook``.  What a rank sends does not grow with the number of ranks.  All ranks get the same gradient.
+    """
+
+    exchange = "sum"
+
+    def __init__(self, model: DistributedDataParallel, method: Summed, scope: str, key: Key, group: Any) -> None:
+        if not isinstance(method, Summed):
+            raise TypeError(f"method must be summed on the way, as SharedScale is; got {method!r}: use register")
+        super().__init__(model, scope, key, group)
+        if scope == "bucket" and not method.coordinatewise:
+            raise ValueError(f'{method.name} keeps a state that no bucket can share: pass scope="layer"')
+        self.method = method
+        self._note(method)
+
+    def _made_ends(self, shapes: Mapping[str, torch.Size], device: torch.device) -> Ends:
+        place: dict[str, Any] = {"numbers": self._numbers, "key": self.key, "rank": self.rank, "m": self.size}
+        return SumEnds(self.method, shapes, layerwise=self.scope == "layer", **place)
 
 
 def _hand_over(means: Means, pending: _Pending, failures: list[Exception], assignment: Assignment | None) -> None:

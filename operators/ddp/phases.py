@@ -8,23 +8,31 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import torch
+import torch.distributed as dist
 
 from ..inputs import canonical_tensor
 from ..message import Message
-from .collectives import Counters, Gather, Refusal, Scatter, Undeclared
-from .ends import GatherEnds, TwoShotEnds
+from .collectives import Counters, Gather, Refusal, Scatter, Transfer, Undeclared
+from .ends import GatherEnds, SumEnds, TwoShotEnds
 
 log = logging.getLogger("operators")
 
 Means = torch.futures.Future[list[torch.Tensor]]
 Phases = Generator[None, None, Means]
-Ends = GatherEnds | TwoShotEnds
-COMPRESS, MERGE, READ = 0, 1, 2  # what a rank could not do
-WHAT = "compress its gradient", "form the mean of its shard", "read what the other nodes sent for its shard"
-Sent = TypeVar("Sent", Gather, Scatter)
+Ends = GatherEnds | TwoShotEnds | SumEnds
+COMPRESS, MERGE, READ, ADD = 0, 1, 2, 3  # what a rank could not do
+WHAT = (
+    "compress its gradient",
+    "form the mean of its shard",
+    "read what the other nodes sent for its shard",
+    "form the sum of its shard",
+)
+T = TypeVar("T")
+Sent = TypeVar("Sent", bound=Transfer)
 
 
 class RankFailed(ValueError):  # noqa: N818  on all ranks, most of which have not
@@ -37,7 +45,7 @@ class RankFailed(ValueError):  # noqa: N818  on all ranks, most of which have no
     rank : int
         The rank in the group.
     stage : int
-        ``COMPRESS``, ``MERGE`` or ``READ``.
+        ``COMPRESS``, ``MERGE``, ``READ`` or ``ADD``.
     """
 
     def __init__(self, words: str, rank: int, stage: int) -> None:
@@ -53,7 +61,7 @@ class RankFailed(ValueError):  # noqa: N818  on all ranks, most of which have no
         rank : int
             As said.
         stage : int
-            ``COMPRESS``, ``MERGE`` or ``READ``.
+            ``COMPRESS``, ``MERGE``, ``READ`` or ``ADD``.
         step : int
             Number of the exchange.
         why : str, optional
@@ -95,12 +103,19 @@ def exchanged(bucket: Exchanged, ends: Ends, link: Link) -> Phases:
     ----------
     bucket : Exchanged
         What is exchanged.
-    ends : GatherEnds or TwoShotEnds
+    ends : GatherEnds or TwoShotEnds or SumEnds
         This rank's.
     link : Link
         To the other ranks.
+
+    Raises
+    ------
+    RankFailed
+        On every rank, if one has no message, or cannot merge those of its shard.
     """
-    return gathered(bucket, ends, link) if isinstance(ends, GatherEnds) else two_shots(bucket, ends, link)
+    if isinstance(ends, SumEnds):
+        return _sums(bucket, ends, link)
+    return _gathered(bucket, ends, link) if isinstance(ends, GatherEnds) else _two_shots(bucket, ends, link)
 
 
 @dataclass(frozen=True)
@@ -124,35 +139,28 @@ class Link:
     counters: Counters
     lengths_first: set[int] = field(default_factory=set)
 
-    def exact(self, stage: int, declared: Sequence[int] | None) -> Sequence[int] | None:
-        """Return the declared lengths, None where they are not to be believed.
+    def transfer(
+        self, stage: int, make: Callable[..., Sent], declared: Sequence[int] | None
+    ) -> Generator[None, None, Sent]:
+        """Return what has been sent, once again with the lengths first if one is not as declared, as on every rank.
 
         Parameters
         ----------
         stage : int
-            ``COMPRESS`` or ``MERGE``.
+            ``COMPRESS``, ``MERGE`` or ``ADD``.
+        make : callable
+            Makes a Gather or a Scatter from ``exact``, ``group`` and ``device``.
         declared : sequence of int or None, bits
-            As operators declare them.
-        """
-        return None if stage in self.lengths_first else declared
-
-    def send(self, stage: int, first: Sent, again: Callable[[], Sent]) -> Sent:
-        """Send, and again with the lengths first if one is not as declared; every rank of the group does the same.
-
-        Parameters
-        ----------
-        stage : int
-            ``COMPRESS`` or ``MERGE``.
-        first : Gather or Scatter
-            What has been begun.
-        again : callable
-            Begins the same without declared lengths.
+            Lengths as operators declare them.
 
         Raises
         ------
         Refusal
             On every rank, if one has nothing to send.
         """
+        make = partial(make, group=self.group, device=self.device)
+        first = make(exact=None if stage in self.lengths_first else declared)
+        yield
         try:
             first.send()
             return first
@@ -160,103 +168,101 @@ class Link:
             log.warning("%s; until then lengths travel first", false)
         self.lengths_first.add(stage)
         self.counters.count_refused(first)
-        second = again()
+        second = make()
         second.send()
         return second
 
 
-def gathered(bucket: Exchanged, ends: GatherEnds, link: Link) -> Phases:
-    """Send this rank's message to all; returns the means to come of the parameters.
-
-    Parameters
-    ----------
-    bucket : Exchanged
-        What is exchanged.
-    ends : GatherEnds
-        This rank's.
-    link : Link
-        To the other ranks.
-
-    Raises
-    ------
-    ValueError
-        On every rank, if one has no message.
-    """
-    outgoing, failure = _encoded(bucket, ends)
-    assert not isinstance(outgoing, list)
-    exact = link.exact(COMPRESS, ends.exact_bits(bucket.names))
-    gather = Gather(outgoing, group=link.group, device=link.device, exact=exact)
-    yield
+def _gathered(bucket: Exchanged, ends: GatherEnds, link: Link) -> Phases:
+    """Send this rank's message to all; return the means to come of the parameters."""
+    outgoing, failure = _encoded(bucket, ends.encode)
     try:
-        gather = link.send(COMPRESS, gather, lambda: Gather(outgoing, group=link.group, device=link.device))
+        gather = yield from link.transfer(COMPRESS, partial(Gather, outgoing), ends.exact_bits(bucket.names))
     except Refusal as refusal:
         raise RankFailed(bucket.words(refusal), refusal.rank, COMPRESS) from failure
     return _received(gather, bucket, ends, link, ends.carried_bits(bucket.names))
 
 
-def two_shots(bucket: Exchanged, ends: TwoShotEnds, link: Link) -> Phases:
-    """Send shards to their owners, and the compressed means of theirs to all; returns the means to come.
+def _two_shots(bucket: Exchanged, ends: TwoShotEnds, link: Link) -> Phases:
+    """Send shards to their owners, and the compressed means of theirs to all; return the means to come."""
+    outgoing, failure = _encoded(bucket, ends.encode)
+    names = bucket.names
+    gather = yield from _over_owners(
+        bucket,
+        link,
+        outgoing,
+        failure,
+        lambda messages: ends.merge(messages, names, bucket.step),
+        MERGE,
+        declared=(ends.exact_bits(names), ends.exact_bits(names, "means")),
+        carried_bits=ends.carried_bits(names),
+    )
+    return _received(gather, bucket, ends, link, ends.carried_bits(names, "owner"))
 
-    Parameters
-    ----------
-    bucket : Exchanged
-        What is exchanged.
-    ends : TwoShotEnds
-        This rank's.
-    link : Link
-        To the other ranks.
 
-    Raises
-    ------
-    ValueError
-        On every rank, if one has no message, or cannot form the mean of its shard.
-    """
-    outgoing, failure = _encoded(bucket, ends)
-    assert not isinstance(outgoing, Message)
-    settings: dict[str, Any] = {"note": bucket.step, "group": link.group, "device": link.device}
-    scatter = Scatter(outgoing, exact=link.exact(COMPRESS, ends.exact_bits(bucket.names)), **settings)
-    yield
+def _sums(bucket: Exchanged, ends: SumEnds, link: Link) -> Phases:
+    """Add up this rank's terms over owners, round after round; return the means, which are there."""
+    begun, failure = _encoded(bucket, ends.begin)
+    exchange: Any = begun  # or a number: then this rank refuses in the first round
+    yield  # a bucket without entries has no rounds
+    while isinstance(begun, int) or not begun.over:
+        outgoing = begun if isinstance(begun, int) else begun.outgoing
+        gather = yield from _over_owners(bucket, link, outgoing, failure, partial(ends.merge, exchange), ADD)
+        yield
+        exchange.receive(gather.wait(), gather.size)
+        link.counters.count(gather, coded=False)
+    means: Means = torch.futures.Future()
+    means.set_result(ends.means(exchange, bucket.names))
+    return means
+
+
+def _over_owners(
+    bucket: Exchanged,
+    link: Link,
+    outgoing: Sequence[Message] | int,
+    failure: Exception | None,
+    merge: Callable[[Sequence[Message]], Message],
+    stage: int,
+    *,
+    declared: tuple[Sequence[int] | None, Sequence[int] | None] = (None, None),
+    carried_bits: int = 0,
+) -> Generator[None, None, Gather]:
+    """Send messages to the owners of shards, and what they make of them to all."""
     try:
-        scatter = link.send(COMPRESS, scatter, lambda: Scatter(outgoing, **settings))
+        scatter = yield from link.transfer(COMPRESS, partial(Scatter, outgoing, note=bucket.step), declared[0])
     except Refusal as refusal:
         raise RankFailed(bucket.words(refusal), refusal.rank, COMPRESS) from failure
     yield
-    merged, failure = _merged(scatter.wait(), bucket, ends)
-    link.counters.count(scatter, carried_bits=ends.carried_bits(bucket.names))
-    exact = link.exact(MERGE, ends.exact_bits(bucket.names, "means"))
-    gather = Gather(merged, group=link.group, device=link.device, exact=exact)
-    yield
+    merged: Message | int = 0
     try:
-        gather = link.send(MERGE, gather, lambda: Gather(merged, group=link.group, device=link.device))
+        merged = merge(scatter.wait())
+    except Exception as error:  # report any failure to the other ranks
+        failure = error
+    link.counters.count(scatter, carried_bits=carried_bits)
+    try:
+        return (yield from link.transfer(stage, partial(Gather, merged), declared[1]))
     except Refusal as refusal:
-        why = f": {failure}" if refusal.rank == gather.rank else "; its error says why"
-        failed = RankFailed.of(bucket.rank_of(refusal.rank), MERGE, bucket.step, why)
+        why = f": {failure}" if refusal.rank == dist.get_rank(link.group) else "; its error says why"
+        failed = RankFailed.of(bucket.rank_of(refusal.rank), stage, bucket.step, why)
         failed.rank = refusal.rank
         raise failed from failure
-    return _received(gather, bucket, ends, link, ends.carried_bits(bucket.names, "owner"))
 
 
-def _encoded(bucket: Exchanged, ends: Ends) -> tuple[Message | list[Message] | int, Exception | None]:
-    """Return this rank's messages of a bucket, or the number of the first entry that is not finite, and its error."""
+def _encoded(
+    bucket: Exchanged, encode: Callable[[Sequence[str], Sequence[torch.Tensor], int], T]
+) -> tuple[T | int, Exception | None]:
+    """Return what this rank makes of a bucket, or the number of the first entry that is not finite, and its error."""
     try:
         x = bucket.flat()
         finite = canonical_tensor(x) if x.numel() else x
-        return ends.encode(bucket.names, finite.split(bucket.sizes) if bucket.sizes else (), bucket.step), None
-    except Exception as error:  # the other ranks must hear of it, whatever it is
+        return encode(bucket.names, finite.split(bucket.sizes) if bucket.sizes else (), bucket.step), None
+    except Exception as error:  # report any failure to the other ranks
         return bucket.reason(), error
 
 
-def _merged(
-    messages: Sequence[Message], bucket: Exchanged, ends: TwoShotEnds
-) -> tuple[Message | int, Exception | None]:
-    """Return the message with the mean of this rank's shard; or a refusal, and its error."""
-    try:
-        return ends.merge(messages, bucket.names, bucket.step), None
-    except Exception as error:  # the other ranks must hear of it, whatever it is
-        return 0, error
-
-
-def _received(gather: Gather, bucket: Exchanged, ends: Ends, link: Link, carried_bits: int) -> Means:
+def _received(
+    gather: Gather, bucket: Exchanged, ends: GatherEnds | TwoShotEnds, link: Link, carried_bits: int
+) -> Means:
     """Count what a gather has sent; its messages are decoded in the background."""
     link.counters.count(gather, carried_bits=carried_bits)
     return gather.then(lambda messages: ends.mean(messages, bucket.names, bucket.step))

@@ -30,8 +30,7 @@ from ..operator import Operator
 from ..summed.summed import Summed
 from .comm_hook import compress_hook
 from .equal_settings import connected, device_of
-from .hook import CompressedGradients, Scope
-from .summed import SummedGradients
+from .hook import CompressedGradients, Scope, SummedGradients
 
 # The state of a model's hook, made without registering it.
 
@@ -230,3 +229,44 @@ def register(
     )
     model.register_comm_hook(state, compress_hook)
     return state
+
+
+def register_summed(
+    model: DistributedDataParallel,
+    method: Summed,
+    *,
+    scope: Scope = "layer",
+    key: Key = Key(0),  # noqa: B008  frozen
+    group: dist.ProcessGroup | None = None,
+) -> SummedGradients:
+    """Let the model sum compressed gradients from its next backward pass on; returns the hook.
+
+    Parameters
+    ----------
+    model : DistributedDataParallel
+        The model.
+    method : Summed
+        Compresses; a matrix method without a shape takes every parameter's own.
+    scope : Scope, optional
+        "layer" compresses each parameter by itself, "bucket" each of the model's buckets as one vector.
+    key : Key, optional
+        Of the method's randomness; step and rank are filled in, and the parameter is folded in.
+    group : ProcessGroup or None, optional
+        Of the ranks that exchange gradients; the model's own if None.
+
+    Raises
+    ------
+    TypeError
+        For a method that is not summed on the way.
+    ValueError
+        For an unknown scope, and for a method with memory and scope="bucket".
+
+    Notes
+    -----
+    All ranks must call it, with the same arguments.
+    """
+    group = group or model.process_group
+    make = partial(SummedGradients, model, method, scope, key, group)
+    hook = connected(make, group=group, device=device_of(group, dict(model.module.named_parameters())))
+    model.register_comm_hook(hook, compress_hook)
+    return hook

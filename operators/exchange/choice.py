@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -35,6 +36,19 @@ def lengths(d: int, m: int) -> list[int]:
         Number of ranks.
     """
     return [shard.stop - shard.start for shard in shards(d, m)]
+
+
+def all_known(lengths: Iterable[int | None]) -> list[int] | None:
+    """Return the lengths of messages, None if one of them is not known before it is encoded.
+
+    Parameters
+    ----------
+    lengths : iterable of int or None, bits
+        As operators declare them.
+    """
+    declared = list(lengths)
+    exact = [bits for bits in declared if bits is not None]
+    return exact if len(exact) == len(declared) else None
 
 
 Exchange = Literal["gather", "two_shot", "auto"]

@@ -65,13 +65,10 @@ def mean_of_stream(batches: Iterable[torch.Tensor | np.ndarray], operator: Opera
     ValueError
         For no vectors, rows of different lengths, or one that is not finite.
     """
-    total, sent = None, 0
-    for _, bits, rows in decoded_batches(batches, operator, stage_key(key, GATHERED, 0, step=key.step, rank=0)):
-        total = (total or OrderedSum(rows.shape[1], rows.device)).add(rows)
-        sent += int(bits.sum())
+    total, bits = _sum_of_decoded(batches, operator, stage_key(key, GATHERED, 0, step=key.step, rank=0))
     if total is None:
         raise ValueError("there must be at least one vector; got no batch")
-    return MeanOfStream(total.mean(), total.count, (total.count - 1) * sent)
+    return MeanOfStream(total.mean(), total.count, (total.count - 1) * int(bits.sum()))
 
 
 def mean_of_shard(
@@ -105,17 +102,14 @@ def mean_of_shard(
     ValueError
         For no vectors, rows of different lengths, or one that is not finite.
     """
-    total, sent = None, 0
-    for ranks, bits, rows in decoded_batches(batches, operator, stage_key(key, TO_OWNER, shard, step=key.step, rank=0)):
-        total = (total or OrderedSum(rows.shape[1], rows.device)).add(rows)
-        sent += int(bits.sum()) - (int(bits[ranks.index(shard)]) if shard in ranks else 0)
+    total, bits = _sum_of_decoded(batches, operator, stage_key(key, TO_OWNER, shard, step=key.step, rank=0))
     if total is None or not 0 <= shard < total.count:
         raise ValueError(f"shard must be the rank of an owner below m = {total.count if total else 0}; got {shard}")
     sender = stage_key(key, FROM_OWNER, shard, step=key.step, rank=shard)
     second = second or operator
     message = second.encode(total.mean().float(), key=sender)
     mean = second.decode(message, d=total.total.numel(), key=sender)
-    return MeanOfStream(mean, total.count, sent + (total.count - 1) * message.bits)
+    return MeanOfStream(mean, total.count, int(bits.sum() - bits[shard]) + (total.count - 1) * message.bits)
 
 
 def rows_of_batches(batches: Iterable[torch.Tensor | np.ndarray]) -> Iterator[torch.Tensor]:
@@ -140,26 +134,19 @@ def rows_of_batches(batches: Iterable[torch.Tensor | np.ndarray]) -> Iterator[to
         yield from matrix.split(max(1, BATCH // matrix.shape[1]))
 
 
-def decoded_batches(
+def _sum_of_decoded(
     batches: Iterable[torch.Tensor | np.ndarray], operator: Operator, key: Key
-) -> Iterator[tuple[range, np.ndarray, torch.Tensor]]:
-    """Yield (ranks, bits of their messages, their decoded vectors) for some rows at a time.
-
-    Parameters
-    ----------
-    batches : iterable of tensor or ndarray, shape (b, d)
-        The vectors of the ranks in rank order.
-    operator : Operator
-        Compresses every vector.
-    key : Key
-        Stream of the messages; the rank is filled in.
-    """
-    first = 0
+) -> tuple[OrderedSum | None, np.ndarray]:
+    """Return the sum of the decoded vectors of ranks 0, 1, .., None if there are none, and the bits of each message."""
+    total, sent = None, [np.zeros(0, np.int64)]
     for rows in rows_of_batches(batches):
-        ranks = range(first, first + rows.shape[0])
-        keys, first = Keys(key, ranks), ranks.stop
+        first = total.count if total else 0
+        keys = Keys(key, range(first, first + rows.shape[0]))
         messages = operator.encode_rows(rows, keys=keys)
-        yield ranks, messages.bits, operator.decode_rows(messages, d=rows.shape[1], keys=keys)
+        decoded = operator.decode_rows(messages, d=rows.shape[1], keys=keys)
+        total = (total or OrderedSum(rows.shape[1], rows.device)).add(decoded)
+        sent.append(messages.bits)
+    return total, np.concatenate(sent)
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,11 +228,11 @@ def _in_two_shots(vectors: Sequence[torch.Tensor], first: Operator, second: Oper
     by_length.pop(0, None)
     for n, owners in by_length.items():
         for owner in owners:
-            total, stream = OrderedSum(n, matrix.device), stage_key(key, TO_OWNER, owner, step=key.step, rank=0)
-            for ranks, bits, rows in decoded_batches([matrix[:, cuts[owner]]], first, stream):
-                total.add(rows)
-                sent[ranks] += bits
-                sent[owner] -= bits[ranks.index(owner)] if owner in ranks else 0
+            stream = stage_key(key, TO_OWNER, owner, step=key.step, rank=0)
+            total, bits = _sum_of_decoded([matrix[:, cuts[owner]]], first, stream)
+            assert total is not None  # there is a vector
+            bits[owner] = 0
+            sent += bits
             out[cuts[owner]] = total.mean().float()
         keys = [stage_key(key, FROM_OWNER, owner, step=key.step, rank=owner) for owner in owners]
         messages = second.encode_rows(torch.stack([out[cuts[owner]] for owner in owners]), keys=keys)
@@ -257,12 +244,11 @@ def _in_two_shots(vectors: Sequence[torch.Tensor], first: Operator, second: Oper
 
 def _gathered(vectors: Sequence[torch.Tensor], operator: Operator, key: Key, d: int) -> MeanOfRanks:
     """Return the mean of whole messages, summed in rank order in float64."""
-    total, sent, some = OrderedSum(d, vectors[0].device), np.zeros(len(vectors), np.int64), max(1, BATCH // d)
+    some = max(1, BATCH // d)
     batches = (torch.stack(list(vectors[start : start + some])) for start in range(0, len(vectors), some))
-    for ranks, bits, rows in decoded_batches(batches, operator, stage_key(key, GATHERED, 0, step=key.step, rank=0)):
-        total.add(rows)
-        sent[ranks] = (len(vectors) - 1) * bits
-    return MeanOfRanks(total.mean(), "gather", tuple(sent.tolist()))
+    total, bits = _sum_of_decoded(batches, operator, stage_key(key, GATHERED, 0, step=key.step, rank=0))
+    assert total is not None  # there is a vector
+    return MeanOfRanks(total.mean(), "gather", tuple(((len(vectors) - 1) * bits).tolist()))
 
 
 def _gathered_one_by_one(

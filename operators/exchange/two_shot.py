@@ -10,8 +10,8 @@ What is decoded, summed and encoded stays on the device on which the messages li
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -24,6 +24,8 @@ from ..operator import Operator
 from .channel import FROM_OWNER, TO_OWNER, Channel
 from .choice import lengths
 from .ordered_mean import ordered_mean
+
+E = TypeVar("E")
 
 
 class End(Protocol):
@@ -38,6 +40,27 @@ class End(Protocol):
 
     def decode(self, message: Message, step: Any) -> torch.Tensor:
         """Return what a message of a step says."""
+
+
+def ends_of(end: Callable[[int, int, int, bool], E], *, rank: int, m: int) -> dict[str, list[E]]:
+    """Return all ends of one rank, by what they are for.
+
+    Parameters
+    ----------
+    end : callable
+        Makes one from stage, sender, owner of the shard, and whether it receives.
+    rank : int
+        Whose ends.
+    m : int
+        Number of ranks.
+    """
+    ranks = range(m)
+    return {
+        "senders": [end(TO_OWNER, rank, owner, False) for owner in ranks],
+        "receivers": [end(TO_OWNER, sender, rank, True) for sender in ranks],
+        "owner": [end(FROM_OWNER, rank, rank, False)],
+        "means": [end(FROM_OWNER, owner, owner, True) for owner in ranks],
+    }
 
 
 def to_owners(ends: Sequence[End], x: torch.Tensor, step: Any) -> list[Message]:
@@ -146,17 +169,14 @@ class TwoShot:
         d: int,
         reads_own: bool = False,
     ) -> None:
-        sizes, ranks = lengths(d, m), range(m)
+        sizes = lengths(d, m)
 
         def end(stage: int, sender: int, owner: int, receives: bool) -> Channel:
             operator = first if stage == TO_OWNER else second
             return Channel(operator, key, stage=stage, rank=sender, shard=owner, d=sizes[owner], receives=receives)
 
-        self.senders = [end(TO_OWNER, rank, owner, False) for owner in ranks]
-        self.receivers = [end(TO_OWNER, sender, rank, True) for sender in ranks]
-        self.owner = end(FROM_OWNER, rank, rank, False)
-        self.means = [end(FROM_OWNER, owner, owner, True) for owner in ranks]
-        self.readers = [end(TO_OWNER, rank, owner, True) for owner in ranks if reads_own]
+        self.senders, self.receivers, (self.owner,), self.means = ends_of(end, rank=rank, m=m).values()
+        self.readers = [end(TO_OWNER, rank, owner, True) for owner in range(m) if reads_own]
 
     def encode(self, x: torch.Tensor | np.ndarray, step: int) -> list[Message]:
         """Return the messages of the first shot, one for every owner.

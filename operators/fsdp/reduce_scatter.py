@@ -15,10 +15,13 @@ import torch
 import torch.distributed as dist
 from torch.distributed.fsdp._fully_shard._fsdp_api import ReduceScatter
 
+from ..ddp.bucket import first_not_finite
 from ..ddp.collectives import Counters, Refusal, Scatter
 from ..ddp.equal_settings import gathered
 from ..ddp.failures import explaining
 from ..exchange.channel import TO_OWNER, Channel
+from ..exchange.choice import all_known
+from ..exchange.two_shot import to_owners
 from ..feedback.feedback import Feedback, State
 from ..fingerprint import fingerprint, require_finite, require_like, require_own_state
 from ..inputs import canonical_tensor
@@ -211,15 +214,12 @@ class CompressedReduceScatter(Counters, ReduceScatter):
         outgoing: list[Message] | int
         failure: Exception | None = None
         try:
-            shards = canonical_tensor(x).split(self._senders[0].d)
-            outgoing = [end.encode(shard, self.steps) for end, shard in zip(self._senders, shards, strict=True)]
-        except Exception as error:  # the other ranks must hear of it, whatever it is
-            finite = torch.isfinite(x.float())
-            outgoing, failure = x.numel() if finite.all() else int(finite.int().argmin()), error
-        exact = self.operator.bits(self._senders[0].d).exact
+            outgoing = to_owners(self._senders, canonical_tensor(x), self.steps)
+        except Exception as error:  # report any failure to the other ranks
+            outgoing, failure = first_not_finite(x.float()), error
+        exact = all_known([self.operator.bits(self._senders[0].d).exact] * len(self._senders))
         device = x.device if dist.get_backend(group) == "nccl" else torch.device("cpu")
-        lengths = None if exact is None else [exact] * len(self._senders)
-        scatter = Scatter(outgoing, note=self.steps, group=group, device=device, exact=lengths)
+        scatter = Scatter(outgoing, note=self.steps, group=group, device=device, exact=exact)
         try:
             scatter.send()
         except Refusal as refusal:

@@ -14,7 +14,7 @@ from ..exchange.choice import lengths, shards
 from ..inputs import canonical
 from ..key import Key
 from ..message import CorruptMessage, Message
-from .summed import Summed, Sums, Terms
+from .summed import Rounds, Summed, Sums, Terms
 
 
 class Exchange:
@@ -172,7 +172,7 @@ class SumEnd:
         step : int
             Number of the exchange.
         """
-        return self._start(canonical(x), step, member=True)
+        return self._start(self.rounds(canonical(x), step, member=True))
 
     def follow(self, step: int) -> Exchange:
         """Begin an exchange in which this rank reads the sums only.
@@ -182,11 +182,24 @@ class SumEnd:
         step : int
             Number of the exchange.
         """
-        return self._start(np.zeros(self.d, np.float32), step, member=False)
+        return self._start(self.rounds(np.zeros(self.d, np.float32), step, member=False))
 
-    def _start(self, x: np.ndarray, step: int, *, member: bool) -> Exchange:
+    def rounds(self, x: np.ndarray, step: int, *, member: bool) -> Rounds:
+        """Return the rounds of an exchange.
+
+        Parameters
+        ----------
+        x : ndarray, shape (d,)
+            This rank's vector, float32 and finite.
+        step : int
+            Number of the exchange.
+        member : bool
+            Whether its terms are added.
+        """
         key = replace(self._key, step=step, rank=self._rank)
-        rounds = self.method.rounds(self.state, x, key=key, m=self._m, member=member)
+        return self.method.rounds(self.state, x, key=key, m=self._m, member=member)
+
+    def _start(self, rounds: Rounds) -> Exchange:
         self._exchange = Exchange(rounds, m=self._m, rank=self._rank)
         return self._exchange
 

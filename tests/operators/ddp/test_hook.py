@@ -597,7 +597,7 @@ def test_messages_are_under_way_while_the_next_bucket_is_computed():
             return messages[names[0]]
 
         def spied_send(gather):
-            events.extend(("send", name) for name, message in messages.items() if message is gather._message)
+            events.extend(("send", name) for name, message in messages.items() if message is gather._messages[0])
             send(gather)
 
         hook._ends.encode, Gather.send = spied_encode, spied_send  # in this rank's process alone
