@@ -360,19 +360,19 @@ def compare(
 
     vector = finite_vector(x)
     rates = tuple(_rate(each) for each in ((bits,) if isinstance(bits, int | float) else bits or ()))
-    own = {
+    of_users = {
         place: _measured(specification(as_operator(compressor)), None, compressor, vector, draws, seed, source)
         for place, compressor in enumerate(compressors)
         if not _is_family(compressor) and _is_own(compressor)
     }
     assumed = [f"{_listed(RATES)} per coordinate"] if bits is RATES else []
-    few = min((row.measured.bits for row in own.values() if row.measured is not None), default=math.inf)
+    few = min((row.measured.bits for row in of_users.values() if row.measured is not None), default=math.inf)
     if bits is RATES and (1 + NEAR) * few < RATES[0]:
         rates = (few, *RATES)
         assumed = [f"{_listed(RATES)} per coordinate, and the {few:.3g} of yours"]
     rows = []
     for place, compressor in enumerate(compressors):
-        alone = [own[place]] if place in own else _rows(compressor, vector, rates, draws, seed, source=source)
+        alone = [of_users[place]] if place in of_users else _rows(compressor, vector, rates, draws, seed, source=source)
         for row in alone:
             rows.append(row)
             if progress is not None:
