@@ -330,6 +330,78 @@ def test_peers_with_other_shards_are_refused_on_all_ranks():
     assert all(map(pattern.search, in_ranks(work, processes=4)))
 
 
+@pytest.mark.thorough
+def test_a_shard_that_is_not_finite_is_reported_and_recovered_by_its_peers_alone():
+    """The ranks of the other shard have averaged; all train on, and peers hold equal shards."""
+
+    def work(place):
+        mesh, found = mesh_of(2), []
+        for name in ("whole models", "QSGD", "error feedback", "Nesterov with QSGD"):
+            model = sharded_model(mesh)
+            optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
+            averaging = PeriodicAveraging(
+                model, optimizer, schedule=TAU, process_group=mesh.get_group("outer"), key=KEY, **CASES[name]
+            )
+            words = ""
+            for step in range(2 * TAU):
+                local_step(model, optimizer, place.rank, step)
+                if step == TAU - 1 and place.rank == 0:
+                    with torch.no_grad():
+                        model[0].weight.to_local()[0, 0] = torch.nan
+                try:
+                    averaging.step()
+                except ValueError as error:
+                    words = str(error)
+                    averaging.recover()
+            averaging.average()
+            found.append((words, shards(model)))
+        return found
+
+    reports = in_ranks(work, processes=4)
+    for cases in zip(*reports, strict=True):
+        assert ["rank 0" in words and "entry 0 of 0.weight" in words for words, _ in cases] == [
+            True,
+            False,
+            True,
+            False,
+        ]
+        for inner in range(INNER):
+            (_, first), (_, second) = cases[inner], cases[inner + INNER]
+            for name, part in first.items():
+                assert np.isfinite(part).all()
+                np.testing.assert_array_equal(part, second[name])
+
+
+@pytest.mark.thorough
+def test_a_parameter_with_fewer_rows_than_ranks_has_empty_shards():
+    def work(place):
+        from torch.distributed.fsdp import fully_shard
+
+        mesh, found = mesh_of(2), []
+        for name, settings in CASES.items():
+            if name == "modules":  # a module without rows on some rank is refused
+                continue
+            torch.manual_seed(3)
+            model = torch.nn.Sequential(torch.nn.Linear(7, 5), torch.nn.Tanh(), torch.nn.Linear(5, 1))
+            fully_shard(model, mesh=mesh["inner"])
+            optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
+            averaging = PeriodicAveraging(
+                model, optimizer, schedule=TAU, process_group=mesh.get_group("outer"), key=KEY, **settings
+            )
+            for step in range(2 * TAU + 1):
+                local_step(model, optimizer, place.rank, step)
+                averaging.step()
+            averaging.average()
+            found.append(shards(model))
+        return found
+
+    for parts in zip(*in_ranks(work, processes=4), strict=True):
+        assert [part["2.weight"].shape[0] for part in parts] == [1, 0, 1, 0]
+        for inner in range(INNER):
+            for name, part in parts[inner].items():
+                np.testing.assert_array_equal(part, parts[inner + INNER][name])
+
+
 # -- a rank that dies --------------------------------------------------------------------------------------------
 KILLS = [(victim, step, overlap) for victim in (0, 3) for step in (0, TAU - 1, TAU + 1) for overlap in (False, True)]
 
