@@ -19,7 +19,7 @@ from .operator import Operator
 RUN = 1 << 16  # coordinates per run, which fits the cache
 
 Arrays = Callable[[], Iterator[np.ndarray]]  # each call reads all coordinates, in pieces of any length
-Runs = Callable[[], Iterator[tuple[slice, np.ndarray]]]  # each call reads all coordinates: slice and values per run
+Runs = Callable[[], Iterable[tuple[slice, np.ndarray]]]  # each call reads all coordinates: slice and values per run
 
 
 class InPieces(Operator):

@@ -155,8 +155,8 @@ def stream(key: Key, n: int, device: torch.device | str = "cpu", *, start: int =
     return Stream(*philox_key(key), words)
 
 
-def bits32_of_rows(keys: Sequence[Key], n: int) -> np.ndarray:
-    """Return the first n words of every stream, in order: uint32, shape (m, n); see ``bits32``.
+def bits32_of_rows(keys: Sequence[Key], n: int, *, start: int = 0) -> np.ndarray:
+    """Return n words of every stream, in order: uint32, shape (m, n); see ``bits32``.
 
     Parameters
     ----------
@@ -164,7 +164,11 @@ def bits32_of_rows(keys: Sequence[Key], n: int) -> np.ndarray:
         The streams, one for each row, at least one.
     n : int
         Number of words of each.
+    start : int, optional
+        Index of the first word, 0 unless there is one row.
     """
+    if len(keys) == 1:
+        return bits32(keys[0], n, start=start)[None]
     if _source.get() is not None:
         return np.stack([bits32(key, n) for key in keys])
     out = np.empty((len(keys), n), np.uint32)

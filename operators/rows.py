@@ -12,12 +12,13 @@ import numpy as np
 import torch
 from torch.nn.functional import pad
 
+from .coding.fixed_width import pack_fixed, unpack_fixed
 from .kernels import kernels_for
 from .message import Messages
 
 
-def filled(x: np.ndarray, multiple: int) -> np.ndarray:
-    """Return the matrix with columns of zeros up to a multiple of their number; itself if there are enough.
+def filled(x: np.ndarray, multiple: int, value: int = 0) -> np.ndarray:
+    """Return the matrix with more columns, up to a multiple of their number; itself if there are enough.
 
     Parameters
     ----------
@@ -25,9 +26,11 @@ def filled(x: np.ndarray, multiple: int) -> np.ndarray:
         The rows.
     multiple : int
         The number of columns becomes a multiple of it.
+    value : int, optional
+        What the new columns hold.
     """
     missing = -x.shape[1] % multiple
-    return np.pad(x, ((0, 0), (0, missing))) if missing else x
+    return np.pad(x, ((0, 0), (0, missing)), constant_values=value) if missing else x
 
 
 def pack_signs(x: torch.Tensor, magnitudes: Sequence[float]) -> torch.Tensor:
@@ -38,7 +41,7 @@ def pack_signs(x: torch.Tensor, magnitudes: Sequence[float]) -> torch.Tensor:
     x : tensor, shape (d,) or (m, d)
         Contiguous float32 numbers.
     magnitudes : sequence of float
-        One number per vector; a vector with magnitude 0 gets the bits 0.
+        One number per vector, or one for all; a vector with magnitude 0 gets the bits 0.
     """
     missing = -x.shape[1] % 8 if x.dim() > 1 else 0
     packed = kernels_for(x).signs.pack((pad(x, (0, missing)) if missing else x).view(-1))
@@ -57,7 +60,7 @@ def unpack_signs(fields: torch.Tensor, d: int, magnitudes: Sequence[float]) -> t
     d : int
         Number of coordinates of a vector.
     magnitudes : sequence of float
-        One binary32 number per vector, not negative.
+        One binary32 number per vector, or one for all, not negative.
     """
     signs = kernels_for(fields).signs
     if fields.dim() == 1:
@@ -72,17 +75,18 @@ def packed(values: np.ndarray, width: int) -> np.ndarray:
     Parameters
     ----------
     values : ndarray, shape (m, d)
-        int32 numbers below 2^width.
+        uint32 numbers below 2^width.
     width : int
         Bits of a field.
     """
-    vector = torch.from_numpy(filled(values, 8).reshape(-1))
-    fields = kernels_for(vector).fields.pack(vector, width).numpy().reshape(values.shape[0], -1)
-    return fields[:, : (values.shape[1] * width + 7) // 8]
+    m, d = values.shape
+    if m == 1:
+        return pack_fixed(values[0], width)[None]
+    return pack_fixed(filled(values, 8).reshape(-1), width).reshape(m, -1)[:, : (d * width + 7) // 8]
 
 
 def unpacked(fields: np.ndarray, d: int, width: int) -> np.ndarray:
-    """Return the numbers of ``packed``: int32, shape (m, d).
+    """Return the numbers of ``packed``: uint32, shape (m, d).
 
     Parameters
     ----------
@@ -93,10 +97,11 @@ def unpacked(fields: np.ndarray, d: int, width: int) -> np.ndarray:
     width : int
         Bits of a field.
     """
-    whole = -(-d // 8) * 8
-    missing = whole * width // 8 - fields.shape[1]
-    payload = torch.from_numpy(np.pad(fields, ((0, 0), (0, missing))).reshape(-1))
-    return kernels_for(payload).fields.unpack(payload, fields.shape[0] * whole, width).numpy().reshape(-1, whole)[:, :d]
+    m, whole = len(fields), -(-d // 8) * 8
+    if m == 1:
+        return unpack_fixed(fields[0], width, d)[None]
+    payload = np.pad(fields, ((0, 0), (0, whole * width // 8 - fields.shape[1])))
+    return unpack_fixed(payload.reshape(-1), width, m * whole).reshape(m, -1)[:, :d]
 
 
 def floats(values: np.ndarray) -> np.ndarray:

@@ -1,9 +1,8 @@
-"""Messages of a head and fields of one width, encoded and decoded run by run."""
+"""Messages of a head and fields of one width: one description for whole vectors, pieces, threads and batches."""
 
 from __future__ import annotations
 
 import math
-import struct
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
@@ -13,31 +12,41 @@ import numpy as np
 import torch
 
 from . import rows
-from .bits.bitstream import read_floats
-from .kernels.norms.cpu import LANES, sum_of_pieces
-from .kernels.philox import TILE
+from .bits.bitstream import float_bytes, read_floats
+from .coding.fixed_width import pack_fixed
+from .kernels import kernels_for
+from .kernels.levels import width_of
+from .kernels.philox import TILE, Stream, to_nearest
 from .kernels.threads import mapped
 from .key import Key
 from .message import CorruptMessage, Messages
 from .operator import DeviceOperator, Size
 from .pieces import InRuns, Runs
+from .quantisers.scale import TINY, round_up_to_float32, tops_and_sums, total
+from .random import stream, stream_of_rows
 
-HEAD_BYTES = 4  # of a head of one binary32 number
+_INFINITY = 0x7F800000  # binary32 pattern
 
 
 class Streamed(InRuns):
-    """An operator whose message is a head, computed from all coordinates, and one field per coordinate.
+    """An operator whose message is a head of numbers, computed from all coordinates, and one field per coordinate.
 
-    Subclasses write the hooks below for the CPU; ``_encode`` and ``_decode`` follow.  A class that derives from
-    ``DeviceOperator`` first keeps its own, which the hooks must equal bit for bit.
+    Whole vectors, threads, pieces and batches follow from the hooks below, on the CPU.  The hooks work on matrices, of
+    one vector per row, or of one run of a vector.
 
     Attributes
     ----------
     width : int or Fraction
         Bits of a field; those of a run fill whole bytes.
+    head_name : str
+        What the numbers of the head are, for errors; "" if there is none, the default.
+    head_type : str
+        The numpy type of the head's numbers, binary32 by default.
     """
 
     width: int | Fraction
+    head_name: ClassVar[str] = ""
+    head_type: ClassVar[str] = ">f4"
 
     def bits(self, d: int) -> Size:
         """Return the bits of the head and of the fields.
@@ -49,9 +58,12 @@ class Streamed(InRuns):
         """
         return Size.fixed(self._length(d))
 
+    def _count(self, d: int) -> int:
+        """Return how many numbers the head has."""
+        return 1 if self.head_name else 0
+
     def _head_bytes(self, d: int) -> int:
-        """Return the length of the head, by default that of one binary32 number."""
-        return 4
+        return self._count(d) * int(self.head_type[-1])
 
     def _length(self, d: int) -> int:
         """Return the length of every message in bits."""
@@ -61,27 +73,46 @@ class Streamed(InRuns):
         if bits != self._length(d):
             raise CorruptMessage(f"{self.name} sends {self._length(d)} bits at d = {d}; got {bits}")
 
-    @abstractmethod
-    def _survey(self, x: np.ndarray) -> np.ndarray:
-        """Return the statistics of one run that the head needs: float64, rows that are concatenated over runs."""
+    def _statistics(self, x: torch.Tensor, step: int) -> Any:
+        """Return (a maximum, a sum) of each ``step`` coordinates of every row: float64; none by default."""
+        return np.empty((0, 2))
+
+    def _combined(self, statistics: np.ndarray) -> np.ndarray:
+        """Return the statistics of a vector from those of its pieces."""
+        return np.array([[statistics[:, 0].max(), total(statistics[:, 1])]])
+
+    def _number(self, top: float, total: float, d: int) -> float:
+        """Return the number of the head from the statistics of a whole vector."""
+        return 0.0
+
+    def _numbers(self, statistics: Any, d: int) -> Any:
+        """Return the numbers of all vectors, one after the other, from their statistics."""
+        return [self._number(top, total, d) for top, total in statistics.tolist()]
+
+    def _head(self, numbers: Any) -> torch.Tensor:
+        """Return the numbers as bytes."""
+        return torch.from_numpy(np.array(numbers, self.head_type).view(np.uint8))
+
+    def _read_head(self, head: np.ndarray | torch.Tensor) -> Any:
+        """Return the numbers of ``_head``; raise CorruptMessage if no encoder computes them."""
+        raw = head if isinstance(head, np.ndarray) else head.cpu().numpy()
+        return self._checked(np.frombuffer(raw.tobytes(), self.head_type).tolist())
+
+    def _checked(self, numbers: list[float]) -> list[float]:
+        for number in numbers:
+            if not math.isfinite(number) or math.copysign(1, number) < 0:
+                raise CorruptMessage(f"the {self.head_name} must be finite and not negative; got {number}")
+        return numbers
 
     @abstractmethod
-    def _head(self, survey: np.ndarray, d: int) -> tuple[np.ndarray, Any]:
-        """Return the head as bytes and the values that ``_fields`` needs."""
+    def _fields(self, x: np.ndarray, start: int, numbers: Any, keys: Sequence[Key]) -> np.ndarray:
+        """Return the fields of every row, from coordinate ``start`` of its vector on, as rows of bytes."""
 
     @abstractmethod
-    def _fields(self, x: np.ndarray, start: int, head: Any, key: Key) -> np.ndarray:
-        """Return the fields of the run that begins at coordinate ``start``, as bytes."""
+    def _values(self, fields: np.ndarray, start: int, numbers: Any, out: np.ndarray) -> Any:
+        """Fill the rows of ``out`` from their fields; return what ``_check`` needs."""
 
-    @abstractmethod
-    def _read_head(self, head: np.ndarray) -> Any:
-        """Return the values that ``_values`` needs from the bytes of the head."""
-
-    @abstractmethod
-    def _values(self, fields: np.ndarray, start: int, head: Any, out: np.ndarray) -> Any:
-        """Fill ``out`` from the fields of one run; return what ``_check`` needs."""
-
-    def _check(self, answers: list[Any], head: Any) -> None:
+    def _check(self, answers: list[Any], numbers: Any) -> None:
         """Raise CorruptMessage if the results of ``_values`` contradict the head; accept all by default."""
 
     def _filled(self, part: slice, head: int) -> slice:
@@ -89,15 +120,16 @@ class Streamed(InRuns):
         return slice(head + int(part.start * self.width) // 8, head + -int(-part.stop * self.width // 8))
 
     def _written(
-        self, survey: np.ndarray, parts: Iterable[tuple[slice, np.ndarray]], d: int, key: Key
+        self, numbers: Any, parts: Iterable[tuple[slice, np.ndarray]], d: int, key: Key
     ) -> tuple[np.ndarray, int]:
-        size = self._length(d)
+        """Return (payload, bits) of one vector from the numbers of its head and its runs."""
+        size, head = self._length(d), self._head_bytes(d)
         payload = np.empty((size + 7) // 8, np.uint8)
-        head, needed = self._head(survey, d)
-        payload[: head.size] = head
+        if head:
+            payload[:head] = self._head(numbers).numpy()
 
         def write(part: tuple[slice, np.ndarray]) -> None:
-            payload[self._filled(part[0], head.size)] = self._fields(part[1], part[0].start, needed, key)
+            payload[self._filled(part[0], head)] = self._fields(part[1][None], part[0].start, numbers, [key])[0]
 
         if isinstance(parts, Sequence):
             mapped(write, parts, d=d)
@@ -106,125 +138,264 @@ class Streamed(InRuns):
                 write(part)
         return payload, size
 
+    def _numbers_of_rows(self, x: torch.Tensor, d: int) -> Any:
+        """Return the numbers of a vector, or of all rows."""
+        return self._numbers(self._statistics(x, d), d)
+
+    def _numbers_of(self, parts: Iterable[tuple[slice, np.ndarray]], d: int) -> Any:
+        """Return the numbers of one vector from its runs."""
+        statistics = np.concatenate([self._statistics(torch.from_numpy(x), TILE) for _, x in parts])
+        return self._numbers(self._combined(statistics) if len(statistics) > 1 else statistics, d)
+
+    def _encode_runs(self, runs: Runs, d: int, key: Key) -> tuple[np.ndarray, int]:
+        return self._written(self._numbers_of(runs(), d), runs(), d, key)
+
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
-        parts = [(part, x[part]) for part in self._runs(x.size)]
-        survey = np.concatenate(mapped(lambda part: self._survey(part[1]), parts, d=x.size))
-        return self._written(survey, parts, x.size, key)
+        d, parts = x.size, [(part, x[part]) for part in self._runs(x.size)]
+        return self._written(self._numbers_of_rows(torch.from_numpy(x), d), parts, d, key)
+
+    def _encode_rows(self, x: np.ndarray, keys: Sequence[Key]) -> Messages | None:
+        d = x.shape[1]
+        numbers = self._numbers_of_rows(torch.from_numpy(x), d)
+        heads = [self._head(numbers).numpy().reshape(len(x), -1)] if self._count(d) else []
+        return rows.joined(self._length(d), *heads, self._fields(x, 0, numbers, keys))
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
         self._check_bits(bits, d)
-        size = self._head_bytes(d)
-        head, out = self._read_head(payload[:size]), np.empty(d, np.float32)
-        answers = mapped(
-            lambda p: self._values(payload[self._filled(p, size)], p.start, head, out[p]), list(self._runs(d)), d=d
-        )
-        self._check(answers, head)
-        return out
+        size, out = self._head_bytes(d), np.empty(d, np.float32)
+        numbers = self._read_head(payload[:size]) if size else []
 
-    def _encode_runs(self, runs: Runs, d: int, key: Key) -> tuple[np.ndarray, int]:
-        survey = np.concatenate([self._survey(x) for _, x in runs()])
-        return self._written(survey, runs(), d, key)
+        def read(part: slice) -> Any:
+            return self._values(payload[None, self._filled(part, size)], part.start, numbers, out[None, part])
+
+        self._check(mapped(read, list(self._runs(d)), d=d), numbers)
+        return out
 
     def _decode_runs(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:
         self._check_bits(bits, d)
-        size = self._head_bytes(d)
-        head, answers = self._read_head(payload[:size]), []
+        size, answers = self._head_bytes(d), []
+        numbers = self._read_head(payload[:size])
         for part in self._runs(d):
             out = np.empty(part.stop - part.start, np.float32)
-            answers.append(self._values(payload[self._filled(part, size)], part.start, head, out))
+            answers.append(self._values(payload[None, self._filled(part, size)], part.start, numbers, out[None]))
             yield out
-        self._check(answers, head)
+        self._check(answers, numbers)
+
+    def _decode_rows(self, messages: Messages, d: int, keys: Sequence[Key]) -> np.ndarray | None:
+        payload, size = messages.rows(self._length(d)), self._head_bytes(d)
+        numbers, out = self._read_head(payload[:, :size]), np.empty((len(messages), d), np.float32)
+        self._check([self._values(np.ascontiguousarray(payload[:, size:]), 0, numbers, out)], numbers)
+        return out
 
 
 class Format(DeviceOperator, Streamed):
-    """A ``Streamed`` operator on any device whose head is one binary32 number, or empty.
+    """A ``Streamed`` operator on any device: kernels work on a whole vector, and split it over threads themselves.
 
-    Whole vectors, pieces, threads and batches follow from the hooks below.  ``_pack`` and ``_unpack`` work on a vector,
-    a run of it, or a matrix with one vector per row; they get one number and one key per vector.
-
-    Attributes
-    ----------
-    head_name : str
-        What the number of the head is, for errors; "" if there is none, the default.
+    Whole vectors, pieces and batches follow from ``_pack`` and ``_unpack``, which work on a vector, a run of it, or a
+    matrix of one vector per row.
     """
 
-    head_name: ClassVar[str] = ""
-
-    def _statistics(self, x: torch.Tensor, step: int) -> torch.Tensor:
-        """Return (a maximum, a sum) of each ``step`` coordinates of a vector: float64; none by default."""
-        return torch.empty(0, 2)
-
-    def _number(self, top: float, total: float, d: int) -> float:
-        """Return the number of the head from the statistics of a whole vector."""
-        return 0.0
-
-    def _numbers(self, x: torch.Tensor, d: int) -> list[float]:
-        """Return the number of each vector of d coordinates."""
-        statistics = self._statistics(x, d).tolist()
-        return [self._number(top, total, d) for top, total in statistics] or [0.0] * (x.numel() // d)
-
     @abstractmethod
-    def _pack(self, x: torch.Tensor, start: int, numbers: Sequence[float], keys: Sequence[Key]) -> torch.Tensor:
+    def _pack(self, x: torch.Tensor, start: int, numbers: Any, keys: Sequence[Key]) -> torch.Tensor:
         """Return the fields of each vector, from coordinate ``start`` on: uint8."""
 
     @abstractmethod
-    def _unpack(self, fields: torch.Tensor, n: int, numbers: Sequence[float]) -> torch.Tensor:
-        """Return n coordinates of each vector: float32."""
+    def _unpack(self, fields: torch.Tensor, n: int, start: int, numbers: Any) -> tuple[torch.Tensor, Any]:
+        """Return n coordinates of each vector, float32, and what ``_check`` needs."""
 
-    def _head_bytes(self, d: int) -> int:
-        return HEAD_BYTES if self.head_name else 0
-
-    def _checked(self, number: float) -> float:
-        """Raise CorruptMessage if the number of a head is negative or not finite."""
-        if not math.isfinite(number) or math.copysign(1, number) < 0:
-            raise CorruptMessage(f"the {self.head_name} must be finite and not negative; got {number}")
-        return number
-
-    def _sealed(self, number: float, fields: torch.Tensor, d: int) -> tuple[torch.Tensor, int]:
+    def _sealed(self, numbers: Any, fields: torch.Tensor, d: int) -> tuple[torch.Tensor, int]:
         """Return the message of one vector from its head and its fields."""
-        if not self.head_name:
-            return fields, self._length(d)
-        head = torch.frombuffer(bytearray(struct.pack(">f", number)), dtype=torch.uint8).to(fields.device)
-        return torch.cat((head, fields)), self._length(d)
+        if self._count(d):
+            fields = torch.cat((self._head(numbers).to(fields.device), fields))
+        return fields, self._length(d)
 
     def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
         d = x.numel()
-        numbers = self._numbers(x, d)
-        return self._sealed(numbers[0], self._pack(x, 0, numbers, [key]), d)
+        numbers = self._numbers_of_rows(x, d)
+        return self._sealed(numbers, self._pack(x, 0, numbers, [key]), d)
 
     def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
         self._check_bits(bits, d)
-        if not self.head_name:
-            return self._unpack(payload, d, [0.0])
-        number = self._checked(float(read_floats(payload[:HEAD_BYTES]).item()))
-        return self._unpack(payload[HEAD_BYTES:], d, [number])
+        size, numbers = self._head_bytes(d), []
+        if size:
+            numbers, payload = self._read_head(payload[:size]), payload[size:]
+        values, answer = self._unpack(payload, d, 0, numbers)
+        self._check([answer], numbers)
+        return values
 
-    def _encode_rows(self, x: np.ndarray, keys: Sequence[Key]) -> Messages:
-        d, matrix = x.shape[1], torch.from_numpy(x)
-        numbers = self._numbers(matrix.view(-1), d)
-        fields = self._pack(matrix, 0, numbers, keys).numpy()
-        heads = [rows.floats(np.array(numbers).reshape(-1, 1))] if self.head_name else []
-        return rows.joined(self._length(d), *heads, fields)
+    def _fields(self, x: np.ndarray, start: int, numbers: Any, keys: Sequence[Key]) -> np.ndarray:
+        matrix = torch.from_numpy(x)
+        return self._pack(matrix if len(x) > 1 else matrix[0], start, numbers, keys).numpy().reshape(len(x), -1)
 
-    def _decode_rows(self, messages: Messages, d: int, keys: Sequence[Key]) -> np.ndarray:
-        payload, head = torch.from_numpy(messages.rows(self._length(d))), self._head_bytes(d)
-        numbers = rows.read_floats(payload[:, :head].numpy()).reshape(-1).tolist() or [0.0] * len(messages)
-        return self._unpack(payload[:, head:].contiguous(), d, [self._checked(x) for x in numbers]).numpy()
+    def _values(self, fields: np.ndarray, start: int, numbers: Any, out: np.ndarray) -> Any:
+        matrix = torch.from_numpy(fields)
+        values, answer = self._unpack(matrix if len(out) > 1 else matrix[0], out.shape[1], start, numbers)
+        out[:] = values.numpy()
+        return answer
 
-    def _survey(self, x: np.ndarray) -> np.ndarray:
-        return self._statistics(torch.from_numpy(x), TILE).numpy()
 
-    def _head(self, survey: np.ndarray, d: int) -> tuple[np.ndarray, float]:
-        sums, number = np.ascontiguousarray(survey[:, 1]), 0.0
-        if sums.size:
-            number = self._number(float(survey[:, 0].max()), float(sum_of_pieces(sums, np.empty(LANES))), d)
-        return np.array([number] if self.head_name else [], ">f4").view(np.uint8), number
+def _flat(x: torch.Tensor, step: int) -> torch.Tensor:
+    """Return a vector, or all rows of a matrix in one, each filled with zeros up to a multiple of ``step``."""
+    return x if x.dim() == 1 else torch.from_numpy(rows.filled(x.numpy(), step)).view(-1)
 
-    def _fields(self, x: np.ndarray, start: int, head: float, key: Key) -> np.ndarray:
-        return self._pack(torch.from_numpy(x), start, [head], [key]).numpy()
 
-    def _read_head(self, head: np.ndarray) -> float:
-        return self._checked(struct.unpack(">f", head.tobytes())[0]) if head.size else 0.0
+class Bucketed(Format):
+    """A ``Format`` of levels -most .. most in buckets, whose scales are the head; see ``kernels.levels``.
 
-    def _values(self, fields: np.ndarray, start: int, head: float, out: np.ndarray) -> Any:
-        out[:] = self._unpack(torch.from_numpy(fields), out.size, [head]).numpy()
+    Attributes
+    ----------
+    most : int
+        The level of a coordinate as large as its scale.
+    size : int or None
+        Coordinates of a bucket; None for one bucket.
+    tight : bool
+        Whether the scale is the largest magnitude, which some coordinate reaches, and not the Euclidean norm.
+    nearest : bool
+        Whether to round to nearest, not stochastically.
+    """
+
+    most: int
+    size: int | None
+    tight: bool = True
+    nearest: bool = False
+    head_name = "scale"
+
+    @property
+    def width(self) -> int:  # type: ignore[override]
+        """Bits of a level in a field."""
+        return width_of(self.most)
+
+    def _limit(self, d: int) -> float:
+        """Return below which scale a bucket without larger coordinates than ``TINY`` is negligible; 0: none is."""
+        return 0.0
+
+    def _count(self, d: int) -> int:
+        return -(-d // (self.size or d))
+
+    def _unit(self, d: int) -> int:
+        return math.lcm(TILE, min(d, self.size or 1))
+
+    def _scales(self, vector: torch.Tensor, step: int) -> torch.Tensor:
+        """Return the scale of each ``step`` coordinates: float32."""
+        norms = kernels_for(vector).norms
+        return norms.largest(vector, step) if self.tight else norms.euclidean(vector, step)
+
+    def _sent(self, scales: torch.Tensor, tops: torch.Tensor, d: int) -> torch.Tensor:
+        """Return the scales as sent: 0 in vectors whose scales and largest magnitudes are negligible."""
+        vectors, limit = scales.view(-1, self._count(d)), self._limit(d)
+        negligible = (vectors.amax(1) < limit) & (tops.view(vectors.shape).amax(1) < TINY)
+        return torch.where(negligible[:, None], 0.0, vectors).view(-1)
+
+    def _numbers_of_rows(self, x: torch.Tensor, d: int) -> torch.Tensor:
+        step, limit = min(self.size or d, d), self._limit(d)
+        vector = _flat(x, step)
+        scales = self._scales(vector, step)
+        if limit and scales.min() < limit:
+            return self._sent(scales, kernels_for(x).norms.largest(vector, step), d)
+        return scales
+
+    def _has_tiles(self, d: int) -> bool:
+        """Return whether runs may end within buckets."""
+        return self.size is None
+
+    def _numbers_of(self, parts: Iterable[tuple[slice, np.ndarray]], d: int) -> torch.Tensor:
+        scales, tops, size = [], [], min(self.size or d, d)
+        if self._has_tiles(d):
+            tiles, n = np.concatenate([tops_and_sums(x, squares=True) for _, x in parts]), -(-size // TILE)
+            buckets = np.split(tiles, range(n, len(tiles), n))
+            tops = [torch.tensor([bucket[:, 0].max()]).float() for bucket in buckets]
+            if not self.tight:
+                scales = [torch.tensor([round_up_to_float32(math.sqrt(total(bucket[:, 1])))]) for bucket in buckets]
+        else:
+            for _, x in parts:
+                vector = torch.from_numpy(x)
+                scales.append(self._scales(vector, size))
+                tops.append(kernels_for(vector).norms.largest(vector, size))
+        return self._sent(torch.cat(tops if self.tight else scales), torch.cat(tops), d)
+
+    def _head(self, numbers: torch.Tensor) -> torch.Tensor:
+        return float_bytes(numbers)
+
+    def _read_head(self, head: np.ndarray | torch.Tensor) -> torch.Tensor:
+        numbers = read_floats(torch.as_tensor(head))
+        patterns = numbers.view(torch.int32)
+        if bool(((patterns < 0) | (patterns >= _INFINITY)).any()):
+            raise CorruptMessage(f"a {self.head_name} must be finite and not negative")
+        return numbers
+
+    def _of_run(self, numbers: torch.Tensor, start: int, n: int) -> torch.Tensor:
+        """Return the scales of the buckets of a run."""
+        if self.size is None or (start == 0 and n > self.size * (numbers.numel() - 1)):
+            return numbers
+        return numbers[start // self.size : -(-(start + n) // self.size)]
+
+    def _words(self, x: torch.Tensor, step: int, start: int, keys: Sequence[Key], d: int | None = None) -> Stream:
+        """Return the words of a run, or of all rows."""
+        if self.nearest:
+            return to_nearest(x.device)
+        if x.dim() == 1:
+            return stream(keys[0], x.numel(), x.device, start=start, d=d)
+        words = stream_of_rows(keys, x.shape[1]).words
+        assert words is not None
+        return Stream(0, 0, _flat(words.view(x.shape), step))
+
+    def _signed(self, x: torch.Tensor, start: int, scales: torch.Tensor, keys: Sequence[Key], d: int) -> torch.Tensor:
+        """Return the levels of a run of a vector of d coordinates, or of all rows: int32."""
+        n = x.shape[-1]
+        step = min(self.size or n, n)
+        words = self._words(x, step, start, keys, d)
+        levels = kernels_for(x).levels.signed(_flat(x, step), step, scales.double(), self.most, words)
+        return levels if x.dim() == 1 else levels.view(len(x), -1)[:, :n]
+
+    def _packed(
+        self, x: torch.Tensor, start: int, scales: torch.Tensor, keys: Sequence[Key], room: int
+    ) -> torch.Tensor:
+        """Return the fields of a run, or of all rows, behind some bytes, by a kernel that rounds and packs."""
+        step = min(self.size or x.shape[-1], x.shape[-1])
+        words = self._words(x, step, start, keys)
+        return kernels_for(x).levels.encode(x.view(-1), step, scales.double(), self.most, words, room)
+
+    def _is_one(self, n: int) -> bool:
+        """Return whether fields of rows of n coordinates are those of one vector with buckets of the same length."""
+        return n * self.width % 8 == 0 and n % min(self.size or n, n) == 0
+
+    def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
+        d, room = x.numel(), self._head_bytes(x.numel())
+        numbers = self._numbers_of_rows(x, d)
+        payload = self._packed(x, 0, numbers, [key], room)
+        payload[:room] = self._head(numbers)
+        return payload, self._length(d)
+
+    def _pack(self, x: torch.Tensor, start: int, numbers: torch.Tensor, keys: Sequence[Key]) -> torch.Tensor:
+        if x.dim() == 1:
+            return self._packed(x, start, self._of_run(numbers, start, x.numel()), keys, 0)
+        if self._is_one(x.shape[1]):
+            return self._packed(x, 0, numbers, keys, 0).view(len(x), -1)
+        levels = self._signed(x, start, numbers, keys, x.shape[1]) + self.most
+        return torch.from_numpy(rows.packed(levels.numpy().view(np.uint32), self.width))
+
+    def _unpack(
+        self, fields: torch.Tensor, n: int, start: int, numbers: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        step, filled, packed, scales = min(self.size or n, n), n, fields.view(-1), numbers
+        if fields.dim() == 1:
+            scales = self._of_run(numbers, start, n)
+        elif self._is_one(n):
+            filled = n * len(fields)
+        else:
+            levels = rows.filled(rows.unpacked(fields.numpy(), n, self.width), step, self.most)
+            packed, filled = torch.from_numpy(pack_fixed(levels.reshape(-1), self.width)), levels.size
+        spacings = scales.double() / self.most
+        out, reached, valid = kernels_for(fields).levels.decode(packed, filled, step, spacings, self.most)
+        if not valid:
+            raise CorruptMessage(f"levels must be at most {self.most}, and 0 in a bucket of {self.head_name} 0")
+        return out if fields.dim() == 1 else out.view(len(fields), -1)[:, :n], reached
+
+    def _check(self, answers: list[torch.Tensor], numbers: torch.Tensor) -> None:
+        if not self.tight:
+            return
+        reached = torch.cat(answers) if len(answers) > 1 else answers[0]
+        if len(reached) > len(numbers):
+            reached = reached.any(0, keepdim=True)
+        if not torch.equal(reached, numbers > 0):
+            raise CorruptMessage(f"the largest coordinate of a bucket must reach its {self.head_name}")

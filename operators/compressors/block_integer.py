@@ -7,24 +7,15 @@ from dataclasses import dataclass
 from typing import Literal, Self
 
 import numpy as np
-import torch
 
 from bounds.claims import StrictlyContractive, Unbiased
 
-from ..bits.bitstream import float_bytes, read_floats
-from ..kernels import kernels_for
-from ..kernels.philox import TILE, to_nearest
-from ..key import Key
-from ..message import CorruptMessage
-from ..operator import DeviceOperator, Randomness
-from ..random import stream
-from ..streamed import Streamed
-
-SCALE_BYTES = 4
+from ..operator import Randomness
+from ..streamed import Bucketed
 
 
 @dataclass(frozen=True)
-class BlockInteger(DeviceOperator, Streamed):
+class BlockInteger(Bucketed):
     """Send ``m = max|x|`` of each block and each L x_i / m as an integer from -L to L, L = 2^(width-1) - 1.
 
     Parameters
@@ -69,7 +60,7 @@ class BlockInteger(DeviceOperator, Streamed):
             raise ValueError(f'rounding must be "nearest" or "stochastic"; got {self.rounding!r}')
 
     @property
-    def most(self) -> int:
+    def most(self) -> int:  # type: ignore[override]
         """Largest integer L."""
         return (1 << (self.width - 1)) - 1
 
@@ -118,60 +109,12 @@ class BlockInteger(DeviceOperator, Streamed):
     def examples(cls) -> tuple[Self, ...]:
         return cls(), cls(width=4), cls(width=4, rounding="stochastic"), cls(block=100, rounding="stochastic")
 
-    def _head_bytes(self, d: int) -> int:
-        return SCALE_BYTES * -(-d // self.block)
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """Coordinates of a block."""
+        return self.block
 
-    def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
-        d, kernels = x.numel(), kernels_for(x)
-        scales = kernels.norms.largest(x, self.block)
-        words = stream(key, d, x.device) if self.rounding == "stochastic" else to_nearest(x.device)
-        room = SCALE_BYTES * scales.numel()
-        payload = kernels.levels.encode(x, self.block, scales.double(), self.most, words, room)
-        payload[:room] = float_bytes(scales)
-        return payload, 8 * room + self.width * d
-
-    def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
-        self._check_bits(bits, d)
-        room = self._head_bytes(d)
-        return self._scaled(payload[room:], d, self._read_scales(payload[:room]))
-
-    def _read_scales(self, head: torch.Tensor) -> torch.Tensor:
-        scales = read_floats(head)
-        if bool((torch.signbit(scales) | ~torch.isfinite(scales)).any()):
-            raise CorruptMessage("the scale of a block must be finite and not negative")
-        return scales
-
-    def _scaled(self, integers: torch.Tensor, n: int, scales: torch.Tensor) -> torch.Tensor:
-        """Decode n coordinates from the scales of their blocks."""
-        spacings, kernel = scales.double() / self.most, kernels_for(integers).levels
-        out, reached, valid = kernel.decode(integers, n, self.block, spacings, self.most)
-        if not valid:
-            raise CorruptMessage(f"integers must be at most {self.most}, and 0 in a block of scale 0")
-        if not torch.equal(reached, scales > 0):
-            raise CorruptMessage(f"the largest integer of a block must be {self.most}")
-        return out
-
-    def _unit(self, d: int) -> int:
-        return math.lcm(TILE, min(d, self.block))
-
-    def _of_run(self, scales: torch.Tensor, start: int, n: int) -> torch.Tensor:
-        return scales[start // self.block : -(-(start + n) // self.block)]
-
-    def _survey(self, x: np.ndarray) -> np.ndarray:
-        vector = torch.from_numpy(x)
-        return kernels_for(vector).norms.largest(vector, self.block).numpy()
-
-    def _head(self, survey: np.ndarray, d: int) -> tuple[np.ndarray, torch.Tensor]:
-        return survey.astype(">f4").view(np.uint8), torch.from_numpy(survey)
-
-    def _fields(self, x: np.ndarray, start: int, head: torch.Tensor, key: Key) -> np.ndarray:
-        vector, scales = torch.from_numpy(x), self._of_run(head, start, x.size).double()
-        stochastic = self.rounding == "stochastic"
-        words = stream(key, x.size, start=start) if stochastic else to_nearest(vector.device)
-        return kernels_for(vector).levels.encode(vector, self.block, scales, self.most, words).numpy()
-
-    def _read_head(self, head: np.ndarray) -> torch.Tensor:
-        return self._read_scales(torch.from_numpy(head))
-
-    def _values(self, fields: np.ndarray, start: int, head: torch.Tensor, out: np.ndarray) -> None:
-        out[:] = self._scaled(torch.from_numpy(fields), out.size, self._of_run(head, start, out.size)).numpy()
+    @property
+    def nearest(self) -> bool:  # type: ignore[override]
+        """Whether to round to nearest."""
+        return self.rounding == "nearest"

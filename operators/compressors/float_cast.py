@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple, Self
 
 import numpy as np
+import torch
 
 from bounds.claims import StrictlyContractive, Unbiased
 
@@ -17,7 +19,7 @@ from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Randomness
 from ..quantisers.scale import largest
-from ..random import bits32
+from ..random import bits32_of_rows
 from ..streamed import Streamed
 
 ZERO_EXPONENT = 150  # the head is 0 for the zero vector, else 150 + exponent of the largest magnitude
@@ -73,6 +75,7 @@ class FloatCast(Streamed):
     rounding: Literal["nearest", "stochastic"] = "nearest"
 
     name = "cast"
+    head_name, head_type = "exponent", ">u2"
     equivariant = frozenset({"permutation", "scale", "sign"})
 
     def __post_init__(self) -> None:
@@ -135,9 +138,6 @@ class FloatCast(Streamed):
             return StrictlyContractive(float((np.minimum(rest, spacing - rest) ** 2).sum()) / energy, tight=True)
         return Unbiased(float(rest @ (spacing - rest)) / energy, tight=True)
 
-    def _head_bytes(self, d: int) -> int:
-        return 2
-
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
         return (
@@ -150,50 +150,56 @@ class FloatCast(Streamed):
             cls("e5m2", "stochastic"),
         )
 
-    def _survey(self, x: np.ndarray) -> np.ndarray:
-        return np.array([largest(x)], np.float64)
+    def _statistics(self, x: torch.Tensor, step: int) -> np.ndarray:
+        return np.array([[largest(row), 0.0] for row in x.numpy().reshape(-1, x.shape[-1])])
 
-    def _head(self, survey: np.ndarray, d: int) -> tuple[np.ndarray, int | None]:
-        top = float(survey.max())
+    def _combined(self, statistics: np.ndarray) -> np.ndarray:
+        return statistics.max(axis=0, keepdims=True)
+
+    def _number(self, top: float, total: float, d: int) -> int:
         if top > 2.0**HIGHEST:
             raise ValueError(f"max|x| must not exceed 2^{HIGHEST}; got {top:.4g}: rescale x")
-        exponent = math.frexp(top)[1] - 1 if top > 0 else None
-        return np.array([0 if exponent is None else exponent + ZERO_EXPONENT], ">u2").view(np.uint8), exponent
+        return math.frexp(top)[1] - 1 + ZERO_EXPONENT if top > 0 else 0
 
-    def _fields(self, x: np.ndarray, start: int, head: int | None, key: Key) -> np.ndarray:
+    def _fields(self, x: np.ndarray, start: int, numbers: list[int], keys: Sequence[Key]) -> np.ndarray:
         width, p, lowest, highest = self._format
-        codes = np.zeros(x.size, np.uint8 if width == 8 else np.uint16)
-        if head is not None:
-            random = bits32(key, x.size, start=start) if self.rounding == "stochastic" else NEAREST
-            round_floats(x.view(np.uint32), highest - head, p, lowest, 1 << (width - 1), random, codes)
+        codes = np.zeros(x.shape, np.uint8 if width == 8 else np.uint16)
+        words = bits32_of_rows(keys, x.shape[1], start=start) if self.rounding == "stochastic" else [NEAREST] * len(x)
+        for row, number in enumerate(numbers):
+            if number:
+                shift = highest - number + ZERO_EXPONENT
+                round_floats(x[row].view(np.uint32), shift, p, lowest, 1 << (width - 1), words[row], codes[row])
         return _big_endian(codes).view(np.uint8)
 
-    def _read_head(self, head: np.ndarray) -> int:
-        return int(head.view(">u2")[0])
-
-    def _values(self, fields: np.ndarray, start: int, head: int, out: np.ndarray) -> tuple[float, bool]:
-        """Decode one run; return its largest number and whether a zero is negative."""
+    def _values(self, fields: np.ndarray, start: int, numbers: list[int], out: np.ndarray) -> list[float]:
+        """Decode one run of every row; return the largest numbers, infinity if one is impossible."""
         width, _, _, highest = self._format
         codes = fields.view(np.uint8 if width == 8 else ">u2").astype(np.uint16, copy=False)
-        if head == 0:
-            if codes.any():
-                raise CorruptMessage("every number of a zero vector must be 0")
-            out[:] = 0
-            return 0.0, False
-        numbers, exponent = _table(self.format), min(head - ZERO_EXPONENT, HIGHEST + 1)
-        most, minus_zero = scale_numbers(codes, numbers, math.ldexp(1.0, exponent - highest), 1 << (width - 1), out)
-        return float(numbers[most]), bool(minus_zero)
+        tops = []
+        for row, number in enumerate(numbers):
+            if number == 0:
+                if codes[row].any():
+                    raise CorruptMessage("every number of a zero vector must be 0")
+                out[row] = 0
+                tops.append(0.0)
+                continue
+            table, factor = _table(self.format), math.ldexp(1.0, _exponent(number) - highest)
+            most, minus_zero = scale_numbers(codes[row], table, factor, 1 << (width - 1), out[row])
+            tops.append(math.inf if minus_zero or math.isnan(table[most]) else float(table[most]))
+        return tops
 
-    def _check(self, answers: list[tuple[float, bool]], head: int) -> None:
-        if head == 0:
-            return
-        exponent, highest = min(head - ZERO_EXPONENT, HIGHEST + 1), self._format.highest
-        top = float(np.max([number for number, _ in answers]))  # NaN if one is
-        minus_zero = any(negative for _, negative in answers)
-        if exponent > HIGHEST or minus_zero or not 2.0**highest <= top <= 2.0 ** (highest + 1):
-            raise CorruptMessage(f"the largest magnitude must have the exponent {exponent} of the head")
-        if exponent == HIGHEST and top > 2.0**highest:
-            raise CorruptMessage(f"a decoded number exceeds 2^{HIGHEST}")
+    def _check(self, answers: list[list[float]], numbers: list[int]) -> None:
+        for number, tops in zip(numbers, zip(*answers, strict=True), strict=True):
+            exponent, highest, top = _exponent(number), self._format.highest, max(tops)
+            if number and (exponent > HIGHEST or not 2.0**highest <= top <= 2.0 ** (highest + 1)):
+                raise CorruptMessage(f"the largest magnitude must have the exponent {exponent} of the head")
+            if number and exponent == HIGHEST and top > 2.0**highest:
+                raise CorruptMessage(f"a decoded number exceeds 2^{HIGHEST}")
+
+
+def _exponent(number: int) -> int:
+    """Return the exponent of the largest magnitude from the head, at most one more than an encoder sends."""
+    return min(number - ZERO_EXPONENT, HIGHEST + 1)
 
 
 def _big_endian(codes: np.ndarray) -> np.ndarray:

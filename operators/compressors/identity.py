@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from bounds.claims import StrictlyContractive
 
-from .. import rows
 from ..key import Key
-from ..message import CorruptMessage, Messages
+from ..message import CorruptMessage
 from ..streamed import Streamed
 
 
@@ -39,31 +38,10 @@ class Identity(Streamed):
     def examples(cls) -> tuple[Self, ...]:
         return (cls(),)
 
-    def _encode_rows(self, x: np.ndarray, keys: Sequence[Key]) -> Messages:
-        return rows.joined(32 * x.shape[1], rows.floats(x))
-
-    def _decode_rows(self, messages: Messages, d: int, keys: Sequence[Key]) -> np.ndarray:
-        values = rows.read_floats(messages.rows(32 * d))
-        if not np.isfinite(values).all():
-            raise CorruptMessage("identity never sends NaN or infinity")
-        return values
-
-    def _head_bytes(self, d: int) -> int:
-        return 0
-
-    def _survey(self, x: np.ndarray) -> np.ndarray:
-        return np.empty(0)
-
-    def _head(self, survey: np.ndarray, d: int) -> tuple[np.ndarray, None]:
-        return np.empty(0, np.uint8), None
-
-    def _fields(self, x: np.ndarray, start: int, head: None, key: Key) -> np.ndarray:
+    def _fields(self, x: np.ndarray, start: int, numbers: Any, keys: Sequence[Key]) -> np.ndarray:
         return x.astype(">f4").view(np.uint8)
 
-    def _read_head(self, head: np.ndarray) -> None:
-        """Do nothing: there is no head."""
-
-    def _values(self, fields: np.ndarray, start: int, head: None, out: np.ndarray) -> None:
+    def _values(self, fields: np.ndarray, start: int, numbers: Any, out: np.ndarray) -> None:
         out[:] = fields.view(">f4")
         if not np.isfinite(out).all():
             raise CorruptMessage("identity never sends NaN or infinity")

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Self
 
 import numpy as np
+import torch
 
 from bounds.claims import Unbiased
 
-from ..coding.fixed_width import pack_fixed, unpack_fixed
+from .. import rows
+from ..coding.fixed_width import pack_fixed
 from ..compilation import jit
-from ..kernels.threads import mapped
+from ..kernels.philox import TILE
+from ..kernels.threads import shared
 from ..key import Key
 from ..message import CorruptMessage
 from ..operator import Operator, Size
+from ..pieces import RUN
 from ..quantisers.rotation import HAAR_LIMIT, Rotation, prescale, unscale
 from ..quantisers.scale import nearest, negligible
-from ..random import bits32
+from ..random import bits32_of_rows
 from ..rate import Rate
 from ..streamed import Streamed
 
@@ -147,26 +152,29 @@ class KLevel(Streamed):
         """Bits per coordinate."""
         return (self.k - 1).bit_length()
 
-    def _head_bytes(self, d: int) -> int:
-        return ENDS_BYTES
+    def _count(self, d: int) -> int:
+        return 2
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
         return cls(), cls(k=2), cls(k=3)
 
-    def _survey(self, x: np.ndarray) -> np.ndarray:
-        return np.array([ends(x)])
+    def _statistics(self, x: torch.Tensor, step: int) -> np.ndarray:
+        """Return the ends of every row."""
+        return np.array([ends(row) for row in x.numpy().reshape(-1, x.shape[-1])])
 
-    def _head(self, survey: np.ndarray, d: int) -> tuple[np.ndarray, tuple[float, float]]:
-        low, high = float(survey[:, 0].min()), float(survey[:, 1].max())
-        return np.array([low, high], ">f4").view(np.uint8), (low, high)
+    def _combined(self, statistics: np.ndarray) -> np.ndarray:
+        return np.array([[statistics[:, 0].min(), statistics[:, 1].max()]])
 
-    def _fields(self, x: np.ndarray, start: int, head: tuple[float, float], key: Key) -> np.ndarray:
-        low, high = head
-        levels = np.zeros(x.size, np.uint32)
-        if low < high:
-            _levels(x, np.float32(low), np.float32(high), self.k - 1, bits32(key, x.size, start=start), levels)
-        return pack_fixed(levels, self.width)
+    def _numbers(self, statistics: np.ndarray, d: int) -> list[float]:
+        return statistics.reshape(-1).tolist()
+
+    def _fields(self, x: np.ndarray, start: int, numbers: list[float], keys: Sequence[Key]) -> np.ndarray:
+        levels, words = np.zeros(x.shape, np.uint32), bits32_of_rows(keys, x.shape[1], start=start)
+        for row, (low, high) in enumerate(zip(numbers[::2], numbers[1::2], strict=True)):
+            if low < high:
+                _levels(x[row], np.float32(low), np.float32(high), self.k - 1, words[row], levels[row])
+        return rows.packed(levels, self.width)
 
     def round_stochastically(self, x: np.ndarray, factor: float, key: Key) -> tuple[np.ndarray, int]:
         """Return (payload, bits) of x / factor, rounded and packed run by run.
@@ -180,17 +188,12 @@ class KLevel(Streamed):
         key : Key
             Stream of the words.
         """
-        low, high = ends(x)
-        payload = np.zeros(ENDS_BYTES + (self.width * x.size + 7) // 8, np.uint8)
-        sent = np.array([low / factor, high / factor]).astype(np.float32)
-        payload[:ENDS_BYTES] = sent.astype(">f4").view(np.uint8)
-        if sent[0] < sent[1]:  # after the division, subnormal ends may coincide
-
-            def write(part: slice) -> None:
-                payload[self._filled(part, ENDS_BYTES)] = self._fields(x[part], part.start, (low, high), key)
-
-            mapped(write, list(self._runs(x.size)), d=x.size)
-        return payload, 8 * ENDS_BYTES + self.width * x.size
+        numbers = ends(x)
+        sent = [float(np.float32(end / factor)) for end in numbers]  # subnormal ends may coincide
+        parts = [(part, x[part]) for part in self._runs(x.size)]
+        payload, bits = self._written(sent if sent[0] == sent[1] else numbers, parts, x.size, key)
+        payload[:ENDS_BYTES] = self._head(sent)
+        return payload, bits
 
     def pack(self, low: float, high: float, levels: np.ndarray) -> tuple[np.ndarray, int]:
         """Return (payload, bits) of two binary32 ends and uint32 levels.
@@ -204,26 +207,28 @@ class KLevel(Streamed):
         levels : ndarray
             A level for every coordinate, uint32.
         """
-        ends = np.array([low, high], ">f4").view(np.uint8)
-        payload = np.concatenate([ends, pack_fixed(levels, self.width)])
-        return payload, 8 * ENDS_BYTES + self.width * levels.size
+        payload = np.concatenate([self._head([low, high]), pack_fixed(levels, self.width)])
+        return payload, self._length(levels.size)
 
-    def _read_head(self, head: np.ndarray) -> tuple[float, float]:
-        low, high = (float(end) for end in head.view(">f4"))
-        if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-            raise CorruptMessage(f"the ends must be finite and in order; got {low} and {high}")
-        return low, high
+    def _checked(self, numbers: list[float]) -> list[float]:
+        for low, high in zip(numbers[::2], numbers[1::2], strict=True):
+            if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+                raise CorruptMessage(f"the ends must be finite and in order; got {low} and {high}")
+        return numbers
 
-    def _values(self, fields: np.ndarray, start: int, head: tuple[float, float], out: np.ndarray) -> tuple[int, int]:
-        """Decode one run; return its smallest and its largest level."""
-        low, high = head
-        levels, step = unpack_fixed(fields, self.width, out.size), (high - low) / (self.k - 1)
-        return _values(levels, low, step, np.float32(high), np.uint32(self.k - 1), out)
+    def _values(self, fields: np.ndarray, start: int, numbers: list[float], out: np.ndarray) -> list[tuple[int, int]]:
+        """Decode one run of every row; return the smallest and the largest level of each."""
+        levels, reached = rows.unpacked(fields, out.shape[1], self.width), []
+        for x, given, low, high in zip(out, levels, numbers[::2], numbers[1::2], strict=True):
+            step = (high - low) / (self.k - 1)
+            reached.append(_values(given, low, step, np.float32(high), np.uint32(self.k - 1), x))
+        return reached
 
-    def _check(self, answers: list[tuple[int, int]], head: tuple[float, float]) -> None:
-        first, last = min(pair[0] for pair in answers), max(pair[1] for pair in answers)
-        if first != 0 or last != (self.k - 1 if head[1] > head[0] else 0):
-            raise CorruptMessage(f"both ends must be reached; got levels {first} to {last}")
+    def _check(self, answers: list[list[tuple[int, int]]], numbers: list[float]) -> None:
+        for low, high, reached in zip(numbers[::2], numbers[1::2], zip(*answers, strict=True), strict=True):
+            first, last = min(pair[0] for pair in reached), max(pair[1] for pair in reached)
+            if first != 0 or last != (self.k - 1 if high > low else 0):
+                raise CorruptMessage(f"both ends must be reached; got levels {first} to {last}")
 
 
 def quantise(x: np.ndarray, k: int, words: np.ndarray) -> tuple[float, float, np.ndarray]:
@@ -253,7 +258,13 @@ def ends(x: np.ndarray) -> tuple[float, float]:
     x : ndarray
         Finite float32, shape (d,).
     """
-    return float(x.min()) + 0.0, float(x.max()) + 0.0
+
+    def work(start: int, stop: int) -> list[tuple[np.float32, np.float32]]:
+        runs = (x[begin : min(begin + RUN, stop)] for begin in range(start, stop, RUN))  # in the cache for both
+        return [(run.min(), run.max()) for run in runs]
+
+    pairs = [pair for part in shared(x.size, TILE, work) for pair in part]
+    return float(min(low for low, _ in pairs)) + 0.0, float(max(high for _, high in pairs)) + 0.0
 
 
 def omega(k: int, d: int) -> float:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
+import torch
 
 from bounds.claims import StrictlyContractive, Unbiased
 
 from .. import rows
-from ..coding.fixed_width import pack_fixed, unpack_fixed
 from ..coding.minifloat import NEAREST, cells, round_floats, values
 from ..key import Key
-from ..message import CorruptMessage, Messages
+from ..message import CorruptMessage
 from ..operator import Randomness
 from ..quantisers.scale import largest
-from ..random import bits32, bits32_of_rows
+from ..random import bits32_of_rows
 from ..streamed import Streamed
 
 WIDTH = 9
@@ -98,41 +98,19 @@ class NaturalCompression(Streamed):
     def examples(cls) -> tuple[Self, ...]:
         return cls(), cls("nearest")
 
-    def _encode_rows(self, x: np.ndarray, keys: Sequence[Key]) -> Messages:
-        self._head(self._survey(x.reshape(-1)), x.size)
-        stochastic, codes = self.rounding == "stochastic", np.empty(x.size, np.uint32)
-        random = bits32_of_rows(keys, x.shape[1]).reshape(-1) if stochastic else NEAREST
-        round_floats(x.reshape(-1).view(np.uint32), 0, 1, LOWEST, NEGATIVE, random, codes)
-        return rows.joined(WIDTH * x.shape[1], rows.packed(codes.view(np.int32).reshape(x.shape), WIDTH))
+    def _statistics(self, x: torch.Tensor, step: int) -> np.ndarray:
+        if (top := largest(x.view(-1).numpy())) > 2.0**HIGHEST:
+            raise ValueError(f"max|x| must not exceed 2^{HIGHEST}; got {top:.4g}: rescale x")
+        return super()._statistics(x, step)
 
-    def _decode_rows(self, messages: Messages, d: int, keys: Sequence[Key]) -> np.ndarray:
-        codes = rows.unpacked(messages.rows(WIDTH * d), d, WIDTH)
-        if (codes == NEGATIVE).any():
-            raise CorruptMessage("a zero must have no sign")
-        return _table().take(codes, mode="clip")
+    def _fields(self, x: np.ndarray, start: int, numbers: Any, keys: Sequence[Key]) -> np.ndarray:
+        stochastic, codes = self.rounding == "stochastic", np.empty(x.shape, np.uint32)
+        random = bits32_of_rows(keys, x.shape[1], start=start).reshape(-1) if stochastic else NEAREST
+        round_floats(x.reshape(-1).view(np.uint32), 0, 1, LOWEST, NEGATIVE, random, codes.reshape(-1))
+        return rows.packed(codes, WIDTH)
 
-    def _head_bytes(self, d: int) -> int:
-        return 0
-
-    def _survey(self, x: np.ndarray) -> np.ndarray:
-        return np.array([largest(x)], np.float64)
-
-    def _head(self, survey: np.ndarray, d: int) -> tuple[np.ndarray, None]:
-        if survey.max() > 2.0**HIGHEST:
-            raise ValueError(f"max|x| must not exceed 2^{HIGHEST}; got {survey.max():.4g}: rescale x")
-        return np.empty(0, np.uint8), None
-
-    def _fields(self, x: np.ndarray, start: int, head: None, key: Key) -> np.ndarray:
-        random = bits32(key, x.size, start=start) if self.rounding == "stochastic" else NEAREST
-        codes = np.empty(x.size, np.uint32)
-        round_floats(x.view(np.uint32), 0, 1, LOWEST, NEGATIVE, random, codes)
-        return pack_fixed(codes, WIDTH)
-
-    def _read_head(self, head: np.ndarray) -> None:
-        """Do nothing: there is no head."""
-
-    def _values(self, fields: np.ndarray, start: int, head: None, out: np.ndarray) -> None:
-        codes = unpack_fixed(fields, WIDTH, out.size)
+    def _values(self, fields: np.ndarray, start: int, numbers: Any, out: np.ndarray) -> None:
+        codes = rows.unpacked(fields, out.shape[1], WIDTH)
         if (codes == NEGATIVE).any():
             raise CorruptMessage("a zero must have no sign")
         _table().take(codes, out=out, mode="clip")

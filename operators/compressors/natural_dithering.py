@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, Self
 
 import numpy as np
+import torch
 
 from bounds.claims import Unbiased
 
-from ..coding.fixed_width import pack_fixed
+from .. import rows
 from ..compilation import jit
+from ..kernels import kernels_for
 from ..key import Key
 from ..message import CorruptMessage
 from ..quantisers.lloyd_max import unpack_levels
-from ..quantisers.scale import TINY, largest, round_up_to_float32, tops_and_sums, total
-from ..random import bits32
+from ..quantisers.scale import TINY, largest, round_up_to_float32
+from ..random import bits32_of_rows
 from ..rate import Rate
 from ..streamed import Streamed
 
@@ -70,6 +73,7 @@ class NaturalDithering(Streamed):
     norm: Literal["l2", "max"] = "l2"
 
     name = "natural_dithering"
+    head_name = "norm"
     sources = ("horvath2019natural",)
     randomness = "private"
     rate = Rate("levels", few=1, many=MOST_LEVELS)
@@ -124,39 +128,37 @@ class NaturalDithering(Streamed):
     def examples(cls) -> tuple[Self, ...]:
         return cls(), cls(levels=3), cls(levels=1), cls(levels=7, norm="max")
 
-    def _survey(self, x: np.ndarray) -> np.ndarray:
-        return tops_and_sums(x, squares=True)
+    def _statistics(self, x: torch.Tensor, step: int) -> np.ndarray:
+        vector, norms = x.view(-1), kernels_for(x).norms
+        return np.stack([norms.largest(vector, step).double().numpy(), norms.energy(vector, step).numpy()], axis=1)
 
-    def _head(self, survey: np.ndarray, d: int) -> tuple[np.ndarray, float]:
-        top, scale = float(survey[:, 0].max()), 0.0
-        if top >= TINY:
-            scale = round_up_to_float32(math.sqrt(total(survey[:, 1]))) if self.norm == "l2" else top
-        return np.array([scale], ">f4").view(np.uint8), scale
+    def _number(self, top: float, total: float, d: int) -> float:
+        if top < TINY:
+            return 0.0
+        return round_up_to_float32(math.sqrt(total)) if self.norm == "l2" else top
 
-    def _fields(self, x: np.ndarray, start: int, head: float, key: Key) -> np.ndarray:
-        codes = np.zeros(x.size, np.uint32)
-        if head > 0:
-            _indices(x, head, self.levels, 1 << (self.width - 1), bits32(key, x.size, start=start), codes)
-        return pack_fixed(codes, self.width)
+    def _fields(self, x: np.ndarray, start: int, numbers: list[float], keys: Sequence[Key]) -> np.ndarray:
+        codes, words = np.zeros(x.shape, np.uint32), bits32_of_rows(keys, x.shape[1], start=start)
+        for row, norm in enumerate(numbers):
+            if norm > 0:
+                _indices(x[row], norm, self.levels, 1 << (self.width - 1), words[row], codes[row])
+        return rows.packed(codes, self.width)
 
-    def _read_head(self, head: np.ndarray) -> float:
-        scale = float(head.view(">f4")[0])
-        if not math.isfinite(scale) or np.signbit(scale):
-            raise CorruptMessage(f"the norm must be finite and not negative; got {scale}")
-        return scale
-
-    def _values(self, fields: np.ndarray, start: int, head: float, out: np.ndarray) -> float:
+    def _values(self, fields: np.ndarray, start: int, numbers: list[float], out: np.ndarray) -> list[float]:
         """Decode one run; return its largest magnitude."""
-        unpack_levels(fields, self.width, (head * _table(self.levels, self.width)).astype(np.float32), out)
-        top = float(largest(out))
-        if math.isnan(top):
-            raise CorruptMessage(f"indices must be at most {self.levels}, and a zero unsigned")
-        if head == 0 and fields.any():
-            raise CorruptMessage("every index of a zero vector must be 0")
-        return top
+        tops = []
+        for row, norm in enumerate(numbers):
+            levels = (norm * _table(self.levels, self.width)).astype(np.float32)
+            unpack_levels(fields[row], self.width, levels, out[row])
+            tops.append(float(largest(out[row])))
+            if math.isnan(tops[-1]):
+                raise CorruptMessage(f"indices must be at most {self.levels}, and a zero unsigned")
+            if norm == 0 and fields[row].any():
+                raise CorruptMessage("every index of a zero vector must be 0")
+        return tops
 
-    def _check(self, answers: list[float], head: float) -> None:
-        if self.norm == "max" and max(answers) != head:
+    def _check(self, answers: list[list[float]], numbers: list[float]) -> None:
+        if self.norm == "max" and [max(tops) for tops in zip(*answers, strict=True)] != numbers:
             raise CorruptMessage("the largest magnitude must equal the norm")
 
 

@@ -67,10 +67,11 @@ class ScaledSign(Format):
     def examples(cls) -> tuple[Self, ...]:
         return (cls(),)
 
-    def _statistics(self, x: torch.Tensor, step: int) -> torch.Tensor:
-        norms, sums = kernels_for(x).norms, kernels_for(x).norms.absolute_sum(x, step)
-        tops = norms.largest(x, step).double() if (sums < TINY * step).any() else sums  # large sums need no maximum
-        return torch.stack([tops, sums], dim=1).cpu()
+    def _statistics(self, x: torch.Tensor, step: int) -> np.ndarray:
+        vector, norms = x.view(-1), kernels_for(x).norms
+        sums = norms.absolute_sum(vector, step)
+        tops = norms.largest(vector, step).double() if (sums < TINY * step).any() else sums  # large: no maximum needed
+        return torch.stack([tops, sums], dim=1).cpu().numpy()
 
     def _number(self, top: float, total: float, d: int) -> float:
         return 0.0 if total < TINY * d and top < TINY else nearest(total / d)
@@ -78,12 +79,12 @@ class ScaledSign(Format):
     def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
         d, (packed, total) = x.numel(), kernels_for(x).signs.pack_with_sum(x)  # one pass over memory
         mean = self._number(0.0 if total >= TINY * d else float(x.abs().max()), total, d)
-        return self._sealed(mean, packed if mean else torch.zeros_like(packed), d)
+        return self._sealed([mean], packed if mean else torch.zeros_like(packed), d)
 
     def _pack(self, x: torch.Tensor, start: int, numbers: Sequence[float], keys: Sequence[Key]) -> torch.Tensor:
         return rows.pack_signs(x, numbers)
 
-    def _unpack(self, fields: torch.Tensor, n: int, numbers: Sequence[float]) -> torch.Tensor:
+    def _unpack(self, fields: torch.Tensor, n: int, start: int, numbers: Sequence[float]) -> tuple[torch.Tensor, None]:
         if not all(numbers) and fields.view(len(numbers), -1)[[mean == 0 for mean in numbers]].any():
             raise CorruptMessage("a zero mean must come without negative signs")
-        return rows.unpack_signs(fields, n, numbers)
+        return rows.unpack_signs(fields, n, numbers), None

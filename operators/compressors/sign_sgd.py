@@ -57,5 +57,5 @@ class SignSGD(Format):
     def _pack(self, x: torch.Tensor, start: int, numbers: Sequence[float], keys: Sequence[Key]) -> torch.Tensor:
         return rows.pack_signs(x, [1.0])
 
-    def _unpack(self, fields: torch.Tensor, n: int, numbers: Sequence[float]) -> torch.Tensor:
-        return rows.unpack_signs(fields, n, [1.0] * len(numbers))
+    def _unpack(self, fields: torch.Tensor, n: int, start: int, numbers: Sequence[float]) -> tuple[torch.Tensor, None]:
+        return rows.unpack_signs(fields, n, [1.0]), None

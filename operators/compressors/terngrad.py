@@ -138,10 +138,11 @@ class TernGrad(Format):
     def _unit(self, d: int) -> int:
         return 5 * TILE  # five digits per byte
 
-    def _statistics(self, x: torch.Tensor, step: int) -> torch.Tensor:
-        norms = kernels_for(x).norms
-        tops = norms.largest(x, step).double()
-        return torch.stack([tops, tops if self.clip is None else norms.energy(x, step)], dim=1).cpu()
+    def _statistics(self, x: torch.Tensor, step: int) -> np.ndarray:
+        vector, norms = x.view(-1), kernels_for(x).norms
+        tops = norms.largest(vector, step).double()
+        sums = tops if self.clip is None else norms.energy(vector, step)
+        return torch.stack([tops, sums], dim=1).cpu().numpy()
 
     def _number(self, top: float, total: float, d: int) -> float:
         if self.clip is not None:
@@ -152,43 +153,34 @@ class TernGrad(Format):
 
     def _pack(self, x: torch.Tensor, start: int, numbers: Sequence[float], keys: Sequence[Key]) -> torch.Tensor:
         kernels, n = kernels_for(x), x.shape[-1]
+        if self.clip is not None:
+            limits = torch.tensor(numbers, device=x.device).view(-1, 1)
+            x = x.view(-1, n).clamp(-limits, limits).view(x.shape)
+        scales = [top and (self.scale or top) for top in numbers]
         if x.dim() == 1:
-            top = numbers[0]
-            clipped = x if self.clip is None else x.clamp(-top, top)
-            rate = math.nextafter(1 / (self.scale or top), math.inf) if top else 0.0  # the scale reaches 1
-            return kernels.trits.encode(clipped, rate, stream(keys[0], n, x.device, start=start))
-        tops = torch.tensor(numbers, dtype=torch.float64)
-        clipped = x if self.clip is None else x.clamp(-tops[:, None].float(), tops[:, None].float())
-        scales = torch.where(tops > 0, torch.tensor(self.scale, dtype=torch.float64), 0.0) if self.scale else tops
-        levels = kernels.levels.signed(clipped.view(-1), n, scales, 1, stream_of_rows(keys, n))
+            rate = math.nextafter(1 / scales[0], math.inf) if scales[0] else 0.0  # a magnitude of the scale reaches 1
+            return kernels.trits.encode(x, rate, stream(keys[0], n, x.device, start=start))
+        wide = torch.tensor(scales, dtype=torch.float64)
+        levels = kernels.levels.signed(x.view(-1), n, wide, 1, stream_of_rows(keys, n))
         return torch.from_numpy(trits.packed_rows(levels.view(x.shape).numpy() + 1))
 
-    def _unpack(self, fields: torch.Tensor, n: int, numbers: Sequence[float]) -> torch.Tensor:
-        levels, valid = trits.unpacked_rows(fields.numpy(), n)
-        if not valid or (self.head_name and (levels.any(axis=1) != np.greater(numbers, 0)).any()):
-            raise CorruptMessage("some byte of digits is impossible, or not all 0 exactly where the scale is 0")
-        return torch.from_numpy(levels * np.array([self.scale or number for number in numbers], np.float32)[:, None])
-
-    def _digits(self, fields: torch.Tensor, n: int, scale: float) -> tuple[torch.Tensor, bool]:
-        """Return n coordinates of one vector; whether any digit is not 0."""
-        values, some, valid = kernels_for(fields).trits.decode(fields, n, self.scale or scale)
+    def _unpack(
+        self, fields: torch.Tensor, n: int, start: int, numbers: Sequence[float]
+    ) -> tuple[torch.Tensor, list[bool]]:
+        if fields.dim() == 1:
+            values, some, valid = kernels_for(fields).trits.decode(fields, n, self.scale or numbers[0])
+            others = [some]
+        else:
+            levels, valid = trits.unpacked_rows(fields.numpy(), n)
+            others = (levels != 0).any(axis=1).tolist()
+            scales = np.array([self.scale] if self.scale else numbers, np.float32)
+            values = torch.from_numpy(levels * scales[:, None])
         if not valid:
             raise CorruptMessage("a byte of ternary digits must be below 3^5 = 243")
-        return values, some
+        return values, others
 
-    def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
-        self._check_bits(bits, d)
-        room = self._head_bytes(d)
-        scale = self._read_head(payload[:room].cpu().numpy())
-        values, some = self._digits(payload[room:], d, scale)
-        self._check([some], scale)
-        return values
-
-    def _values(self, fields: np.ndarray, start: int, head: float, out: np.ndarray) -> bool:
-        values, some = self._digits(torch.from_numpy(fields), out.size, head)
-        out[:] = values.numpy()
-        return some
-
-    def _check(self, answers: list[bool], head: float) -> None:
-        if self.head_name and any(answers) != (head > 0):
-            raise CorruptMessage("some digit must not be 0 if, and only if, the scale is positive")
+    def _check(self, answers: list[list[bool]], numbers: Sequence[float]) -> None:
+        """Raise CorruptMessage unless some digit of a vector is not 0 exactly where its scale is positive."""
+        for number, others in zip(numbers, zip(*answers, strict=True), strict=False):
+            if any(others) != (number > 0):
+                raise CorruptMessage("some digit must not be 0 if, and only if, the scale is positive")

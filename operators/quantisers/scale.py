@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import torch
@@ -59,7 +59,7 @@ def total(sums: np.ndarray) -> float:
     return float(sum_of_pieces(np.ascontiguousarray(sums), np.empty(LANES)))
 
 
-def norm_of(runs: Callable[[], Iterator[tuple[slice, np.ndarray]]], rounded: Callable[[float], float]) -> float:
+def norm_of(runs: Callable[[], Iterable[tuple[slice, np.ndarray]]], rounded: Callable[[float], float]) -> float:
     """Return the Euclidean norm of a vector that is read run by run, as binary32; 0 for a negligible one.
 
     Parameters

@@ -19,7 +19,13 @@ MORE = (
 )
 BATCHED = (
     *("identity", "signsgd", "scaled_sign", "terngrad", "terngrad:2.5", "qsgd:16", "qsgd:4,code=fixed"),
-    *("qsgd:4,norm=max,bucket=7,code=flag", "topk:0.2", "randomk:0.2", "scaled_randomk:0.2", "natural"),
+    *(
+        "qsgd:4,norm=max,bucket=7,code=flag",
+        "qsgd:7,norm=max,bucket=7,code=fixed",
+        "block_integer:4,block=7,rounding=stochastic",
+    ),
+    *("topk:0.2", "randomk:0.2", "scaled_randomk:0.2", "natural", "natural_dithering:norm=max", "klevel:3"),
+    *("cast:fp16", "cast:e4m3,rounding=stochastic"),
 )
 LENGTHS = 1, 3, 5, 8, 29, 64
 
