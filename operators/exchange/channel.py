@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +12,7 @@ import torch
 from ..feedback.feedback import Feedback, State
 from ..feedback.memoryless import Memoryless
 from ..key import Key
-from ..message import Message
+from ..message import CorruptMessage, Message
 from ..operator import Operator
 
 GATHERED, TO_OWNER, FROM_OWNER = 0, 1, 2  # what a message is for
@@ -25,6 +27,28 @@ def with_memory(operator: Operator | Feedback) -> Feedback:
         What compresses.
     """
     return operator if isinstance(operator, Feedback) else Memoryless(operator)
+
+
+@contextmanager
+def naming(what: str, rank: int) -> Iterator[None]:
+    """Name the sender of a damaged message.
+
+    Parameters
+    ----------
+    what : str
+        What it sent: "shard" or "mean".
+    rank : int
+        Who.
+
+    Raises
+    ------
+    CorruptMessage
+        That names the rank, where one is raised inside.
+    """
+    try:
+        yield
+    except CorruptMessage as error:
+        raise CorruptMessage(f"the {what} that rank {rank} sent is damaged: {error}") from error
 
 
 def stage_key(key: Key, stage: int, shard: int, *, step: int, rank: int) -> Key:

@@ -19,9 +19,9 @@ import torch
 from ..feedback.feedback import Feedback, State
 from ..inputs import canonical_tensor
 from ..key import Key
-from ..message import CorruptMessage, Message
+from ..message import Message
 from ..operator import Operator
-from .channel import FROM_OWNER, TO_OWNER, Channel
+from .channel import FROM_OWNER, TO_OWNER, Channel, naming
 from .choice import lengths
 from .ordered_mean import ordered_mean
 
@@ -103,10 +103,9 @@ def merge(ends: Sequence[End], out: End, messages: Mapping[int, Message], member
 
     def decoded() -> Iterator[torch.Tensor]:
         for rank in members:
-            try:
-                yield ends[rank].decode(messages[rank], step)
-            except CorruptMessage as error:
-                raise CorruptMessage(f"the shard that rank {rank} sent is damaged: {error}") from error
+            with naming("shard", rank):
+                vector = ends[rank].decode(messages[rank], step)
+            yield vector
 
     return out.encode(ordered_mean(decoded(), torch.float32), step)
 
@@ -130,10 +129,8 @@ def from_owners(ends: Sequence[End], messages: Sequence[Message], step: Any) -> 
     """
     parts = []
     for owner, (end, message) in enumerate(zip(ends, messages, strict=True)):
-        try:
+        with naming("mean", owner):
             parts.append(end.decode(message, step))
-        except CorruptMessage as error:
-            raise CorruptMessage(f"the mean that rank {owner} sent is damaged: {error}") from error
     return torch.cat([part for part in parts if part.numel()] or parts)  # empty ones may lie on another device
 
 

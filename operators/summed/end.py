@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..exchange.channel import naming
 from ..exchange.choice import lengths, shards
 from ..inputs import canonical
 from ..key import Key
@@ -63,10 +64,8 @@ class Exchange:
         """
         rows = []
         for rank in members:
-            try:
+            with naming("shard", rank):
                 rows.append(self._read(messages[rank], self._rank))
-            except CorruptMessage as error:
-                raise CorruptMessage(f"the shard that rank {rank} sent is damaged: {error}") from error
         return _message([(t, t.total([row[i] for row in rows])) for i, t in enumerate(self.terms)])
 
     def receive(self, messages: Sequence[Message], members: int) -> None:
