@@ -20,24 +20,22 @@ from .kernels.philox import TILE, Stream, to_nearest
 from .kernels.threads import mapped
 from .key import Key
 from .message import CorruptMessage, Messages
-from .operator import DeviceOperator, Size
+from .operator import DeviceOperator, Operator, Size
 from .pieces import InRuns, Runs
-from .quantisers.scale import TINY, round_up_to_float32, tops_and_sums, total
+from .quantisers.rotation import prescale, unscale
+from .quantisers.scale import TINY, negligible, round_up_to_float32, tops_and_sums, total
 from .random import stream, stream_of_rows
 
 _INFINITY = 0x7F800000  # binary32 pattern
 
 
-class Streamed(InRuns):
-    """An operator whose message is a head of numbers, computed from all coordinates, and one field per coordinate.
-
-    Whole vectors, threads, pieces and batches follow from the hooks below, on the CPU.  The hooks work on matrices, of
-    one vector per row, or of one run of a vector.
+class FixedLength(Operator):
+    """An operator whose message is a head of numbers and one field per coordinate, so that d determines its length.
 
     Attributes
     ----------
     width : int or Fraction
-        Bits of a field; those of a run fill whole bytes.
+        Bits of a field.
     head_name : str
         What the numbers of the head are, for errors; "" if there is none, the default.
     head_type : str
@@ -73,6 +71,70 @@ class Streamed(InRuns):
         if bits != self._length(d):
             raise CorruptMessage(f"{self.name} sends {self._length(d)} bits at d = {d}; got {bits}")
 
+    def _head(self, numbers: Any) -> torch.Tensor:
+        """Return the numbers as bytes."""
+        return torch.from_numpy(np.array(numbers, self.head_type).view(np.uint8))
+
+    def _read_head(self, head: np.ndarray | torch.Tensor) -> Any:
+        """Return the numbers of ``_head``; raise CorruptMessage if no encoder computes them."""
+        raw = head if isinstance(head, np.ndarray) else head.cpu().numpy()
+        return self._checked(np.frombuffer(raw.tobytes(), self.head_type).tolist())
+
+    def _checked(self, numbers: list[float]) -> list[float]:
+        for number in numbers:
+            if not math.isfinite(number) or math.copysign(1, number) < 0:
+                raise CorruptMessage(f"the {self.head_name} must be finite and not negative; got {number}")
+        return numbers
+
+
+class Rotated(FixedLength):
+    """A ``FixedLength`` operator that quantises a rotated vector, of moderate size, and sends positive scales of it.
+
+    The message of a negligible vector is all zeros.
+    """
+
+    bits_per_coordinate: int
+    head_name = "scale"
+
+    @property
+    def width(self) -> int:  # type: ignore[override]
+        """Bits per coordinate."""
+        return self.bits_per_coordinate
+
+    @abstractmethod
+    def _write(self, y: np.ndarray, factor: float, key: Key, fields: np.ndarray) -> list[float]:
+        """Fill the fields (zeros) of y = factor x; return the numbers of the head, the first not 0."""
+
+    @abstractmethod
+    def _read(self, fields: np.ndarray, d: int, numbers: list[float], key: Key) -> np.ndarray:
+        """Return the decoded vector in units of the first number: float32, a new array."""
+
+    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
+        bits, head = self._length(x.size), self._head_bytes(x.size)
+        payload = np.zeros((bits + 7) // 8, np.uint8)
+        if not negligible(x):
+            payload[:head] = self._head(self._write(*prescale(x), key, payload[head:]))
+        return payload, bits
+
+    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
+        assert key is not None
+        self._check_bits(bits, d)
+        head = self._head_bytes(d)
+        numbers = self._read_head(payload[:head])
+        if numbers[0]:
+            return unscale(self._read(payload[head:], d, numbers, key), numbers[0])
+        if payload.any():
+            raise CorruptMessage("the message of a zero vector must be all zeros")
+        return np.zeros(d, np.float32)
+
+
+class Streamed(FixedLength, InRuns):
+    """A ``FixedLength`` operator whose head is computed from all coordinates; the fields of a run fill whole bytes.
+
+    Whole vectors, threads, pieces and batches follow from the hooks below, on the CPU.  The hooks work on matrices, of
+    one vector per row, or of one run of a vector.
+    """
+
     def _statistics(self, x: torch.Tensor, step: int) -> Any:
         """Return (a maximum, a sum) of each ``step`` coordinates of every row: float64; none by default."""
         return np.empty((0, 2))
@@ -88,21 +150,6 @@ class Streamed(InRuns):
     def _numbers(self, statistics: Any, d: int) -> Any:
         """Return the numbers of all vectors, one after the other, from their statistics."""
         return [self._number(top, total, d) for top, total in statistics.tolist()]
-
-    def _head(self, numbers: Any) -> torch.Tensor:
-        """Return the numbers as bytes."""
-        return torch.from_numpy(np.array(numbers, self.head_type).view(np.uint8))
-
-    def _read_head(self, head: np.ndarray | torch.Tensor) -> Any:
-        """Return the numbers of ``_head``; raise CorruptMessage if no encoder computes them."""
-        raw = head if isinstance(head, np.ndarray) else head.cpu().numpy()
-        return self._checked(np.frombuffer(raw.tobytes(), self.head_type).tolist())
-
-    def _checked(self, numbers: list[float]) -> list[float]:
-        for number in numbers:
-            if not math.isfinite(number) or math.copysign(1, number) < 0:
-                raise CorruptMessage(f"the {self.head_name} must be finite and not negative; got {number}")
-        return numbers
 
     @abstractmethod
     def _fields(self, x: np.ndarray, start: int, numbers: Any, keys: Sequence[Key]) -> np.ndarray:

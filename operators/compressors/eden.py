@@ -13,17 +13,16 @@ from bounds.special.lloyd_max import MAX_BITS
 from bounds.special.sphere_quantiser import lloyd_max_moments
 
 from ..key import Key
-from ..message import CorruptMessage
 from ..operator import Operator, Size
 from ..quantisers.lloyd_max import lloyd_max_grid, pack_nearest, pack_positive, unpack_levels
-from ..quantisers.rotation import HAAR_LIMIT, Rotation, prescale, require_bits_per_coordinate, unscale
-from ..quantisers.scale import energy, nearest, negligible
+from ..quantisers.rotation import HAAR_LIMIT, Rotation, require_bits_per_coordinate
+from ..quantisers.scale import energy, nearest
 from ..rate import Rate
+from ..streamed import Rotated
 
 # EDEN: rotate, round to the Lloyd-Max levels of the normal law, rotate back.
 
 Scale = Literal["unbiased", "mse"]
-SCALE_BYTES = 4
 ROUNDING = 1e-4  # more than the rotations' rounding
 
 
@@ -38,7 +37,7 @@ def pack_levels(z: np.ndarray, norm: float, bits: int, out: np.ndarray) -> tuple
 
 
 @dataclass(frozen=True)
-class EDEN(Operator):
+class EDEN(Rotated):
     """Send the nearest levels q_i of ``z_i sqrt(d)/|x|``, z the rotated x, and a scale f; decode f q rotated back.
 
     Parameters
@@ -102,46 +101,26 @@ class EDEN(Operator):
             return Contractive((1 - 1 / d) * (1 - 2 / math.pi), tight=True)
         return Contractive(max(0.0, 1 - along**2 / square))
 
-    def bits(self, d: int) -> Size:
-        """Return 32 bits for the scale and b bits per coordinate."""
-        return Size.fixed(8 * SCALE_BYTES + self.bits_per_coordinate * d)
-
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
         return cls(), cls(1, "mse"), cls(2), cls(4, "mse")
 
-    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
-        d, b = x.size, self.bits_per_coordinate
-        payload = np.zeros(SCALE_BYTES + (b * d + 7) // 8, np.uint8)
-        if not negligible(x):
-            y, factor = prescale(x)
-            norm = math.sqrt(energy(y))
-            along, square = pack_levels(Rotation(d, key).forward(y), norm, b, payload[SCALE_BYTES:])
-            if self.scale == "mse":
-                f = along / square
-            elif d <= HAAR_LIMIT:
-                f = norm / (math.sqrt(d) * lloyd_max_moments(b, d)[0])
-            else:
-                f = norm * norm / along
-            nearest(f * math.sqrt(square) / factor * (1 + ROUNDING))  # the decoded norm, so that it fits binary32
-            sent = nearest(f * math.sqrt(d) / factor)  # near |x|: a small f could underflow
-            payload[:SCALE_BYTES] = np.array([sent], ">f4").view(np.uint8)
-        return payload, 8 * SCALE_BYTES + b * d
+    def _write(self, y: np.ndarray, factor: float, key: Key, fields: np.ndarray) -> list[float]:
+        d, b, norm = y.size, self.bits_per_coordinate, math.sqrt(energy(y))
+        along, square = pack_levels(Rotation(d, key).forward(y), norm, b, fields)
+        if self.scale == "mse":
+            f = along / square
+        elif d <= HAAR_LIMIT:
+            f = norm / (math.sqrt(d) * lloyd_max_moments(b, d)[0])
+        else:
+            f = norm * norm / along
+        nearest(f * math.sqrt(square) / factor * (1 + ROUNDING))  # the decoded norm, so that it fits binary32
+        return [nearest(f * math.sqrt(d) / factor)]  # near |x|: a small f could underflow
 
-    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
-        assert key is not None
-        if bits != self.bits(d).exact:
-            raise CorruptMessage(f"{self.name} sends {self.bits(d).exact} bits at d = {d}; got {bits}")
-        sent = float(payload[:SCALE_BYTES].view(">f4")[0])
-        if not math.isfinite(sent) or np.signbit(sent):
-            raise CorruptMessage(f"the scale must be finite and not negative; got {sent}")
-        if sent == 0:
-            if payload[SCALE_BYTES:].any():
-                raise CorruptMessage("every level of a zero vector must be the first")
-            return np.zeros(d, np.float32)
+    def _read(self, fields: np.ndarray, d: int, numbers: list[float], key: Key) -> np.ndarray:
         levels, q = lloyd_max_grid(self.bits_per_coordinate).levels / np.float32(math.sqrt(d)), np.empty(d, np.float32)
-        unpack_levels(payload[SCALE_BYTES:], self.bits_per_coordinate, levels, q)
-        return unscale(Rotation(d, key).inverse(q), sent)
+        unpack_levels(fields, self.bits_per_coordinate, levels, q)
+        return Rotation(d, key).inverse(q)
 
 
 # DRIVE: the signs of the rotated vector and a scale; EDEN at one bit.

@@ -16,11 +16,9 @@ from ..compilation import jit
 from ..kernels import kernels_for
 from ..key import Key
 from ..message import CorruptMessage
-from ..operator import Size
 from ..pieces import InRuns, Runs
 from ..quantisers.scale import TINY, largest
-
-COLUMN_BITS = 64
+from ..streamed import FixedLength
 
 
 @jit
@@ -57,7 +55,7 @@ def _rebuild(signs, length, means, out):
 
 
 @dataclass(frozen=True)
-class OneBitSGD(InRuns):
+class OneBitSGD(FixedLength, InRuns):
     """Send the sign of each entry and, per column, the mean of its non-negative and of its negative entries.
 
     Parameters
@@ -82,6 +80,7 @@ class OneBitSGD(InRuns):
     shape: tuple[int, int] | None = None
 
     name = "one_bit_sgd"
+    width = 1
     sources = ("seide2014",)
     randomness = "none"
     projects = True
@@ -106,9 +105,8 @@ class OneBitSGD(InRuns):
         """Return alpha = 1 - 1/n for columns of n entries."""
         return StrictlyContractive(1 - 1 / self.column(d))
 
-    def bits(self, d: int) -> Size:
-        """Return one bit per entry and 64 bits per column."""
-        return Size.fixed(d + COLUMN_BITS * -(-d // self.column(d)))
+    def _count(self, d: int) -> int:
+        return 2 * -(-d // self.column(d))
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
@@ -139,7 +137,7 @@ class OneBitSGD(InRuns):
         if top < TINY:
             return payload, bits
         head = means.nbytes
-        payload[:head] = means.astype(">f4").reshape(-1).view(np.uint8)
+        payload[:head] = self._head(means.reshape(-1))
         for part, x in runs():
             vector = torch.from_numpy(x)
             payload[head + part.start // 8 : head + -(-part.stop // 8)] = kernels_for(vector).signs.pack(vector).numpy()
@@ -150,12 +148,9 @@ class OneBitSGD(InRuns):
         return out if self.shape is None else np.ascontiguousarray(out.reshape(self.shape[::-1]).T).reshape(-1)
 
     def _decode_runs(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:
-        if bits != self._length(d):
-            raise CorruptMessage(f"one_bit_sgd sends {self._length(d)} bits at d = {d}; got {bits}")
-        length = self.column(d)
-        columns = -(-d // length)
-        head = COLUMN_BITS // 8 * columns
-        means = payload[:head].view(">f4").astype(np.float32).reshape(columns, 2)
+        self._check_bits(bits, d)
+        length, head = self.column(d), self._head_bytes(d)
+        means = payload[:head].view(">f4").astype(np.float32).reshape(-1, 2)
         if not np.isfinite(means).all() or np.signbit(means).any():
             raise CorruptMessage("the means of a column must be finite and not negative")
         for part in self._runs(d):
@@ -165,6 +160,3 @@ class OneBitSGD(InRuns):
             if not _rebuild(negative, length, means[part.start // length : -(-part.stop // length)], out):
                 raise CorruptMessage("the means of a column must fit its signs")
             yield out
-
-    def _length(self, d: int) -> int:
-        return d + COLUMN_BITS * -(-d // self.column(d))

@@ -11,20 +11,18 @@ import numpy as np
 from bounds.claims import NoClaim, Unbiased
 
 from ..key import Key
-from ..message import CorruptMessage
-from ..operator import Operator, Size
 from ..quantisers.lloyd_max import unpack_levels
-from ..quantisers.rotation import QUANTISER_LIMIT, Rotation, prescale, require_bits_per_coordinate, unscale
-from ..quantisers.scale import energy, nearest, negligible
+from ..quantisers.rotation import QUANTISER_LIMIT, Rotation, require_bits_per_coordinate
+from ..quantisers.scale import energy, nearest
 from ..quantisers.sphere_grid import MAX_BITS, mean_square_tangent, pack_direction
 from ..rate import Rate
+from ..streamed import Rotated
 
-SCALE_BYTES = 4
 ROUNDING = 1e-4  # exceeds the rounding error of the rotations
 
 
 @dataclass(frozen=True)
-class RaBitQ(Operator):
+class RaBitQ(Rotated):
     """Send the grid point c of {+-1/2, +-3/2, ..}^d nearest in direction to the rotated x, and ``|x|/cos``.
 
     cos is the cosine of the angle between c and z, the rotated x.
@@ -73,44 +71,25 @@ class RaBitQ(Operator):
         b = self.bits_per_coordinate
         return Unbiased(mean_square_tangent(b, d), tight=b == 1 or d == 1)
 
-    def bits(self, d: int) -> Size:
-        """Return 32 bits for the scale and b bits per coordinate."""
-        return Size.fixed(8 * SCALE_BYTES + self.bits_per_coordinate * d)
-
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
         return cls(), cls(2), cls(4)
 
-    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
-        d, b = x.size, self.bits_per_coordinate
-        payload = np.zeros(SCALE_BYTES + (b * d + 7) // 8, np.uint8)
-        if not negligible(x):
-            y, factor = prescale(x)
-            along, square = pack_direction(self._rotation(d, key).forward(y), b, payload[SCALE_BYTES:])
-            sent = energy(y) / along * math.sqrt(square) / factor  # |x|/cos
-            nearest(sent * (1 + ROUNDING))
-            payload[:SCALE_BYTES] = np.array([sent], ">f4").view(np.uint8)
-        return payload, 8 * SCALE_BYTES + b * d
+    def _write(self, y: np.ndarray, factor: float, key: Key, fields: np.ndarray) -> list[float]:
+        along, square = pack_direction(self._rotation(y.size, key).forward(y), self.bits_per_coordinate, fields)
+        sent = energy(y) / along * math.sqrt(square) / factor  # |x|/cos
+        nearest(sent * (1 + ROUNDING))
+        return [sent]
 
-    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
-        assert key is not None
-        if bits != self.bits(d).exact:
-            raise CorruptMessage(f"{self.name} sends {self.bits(d).exact} bits at d = {d}; got {bits}")
-        sent = float(payload[:SCALE_BYTES].view(">f4")[0])
-        if not math.isfinite(sent) or np.signbit(sent):
-            raise CorruptMessage(f"the scale must be finite and not negative; got {sent}")
-        if sent == 0:
-            if payload.any():
-                raise CorruptMessage("the message of a zero vector is all zeros")
-            return np.zeros(d, np.float32)
+    def _read(self, fields: np.ndarray, d: int, numbers: list[float], key: Key) -> np.ndarray:
         b, c = self.bits_per_coordinate, np.empty(d, np.float32)
         grid = np.arange(1 << b) - ((1 << b) - 1) / 2
         square = d / 4
         if b > 1:
-            unpack_levels(payload[SCALE_BYTES:], b, grid.astype(np.float32), c)
+            unpack_levels(fields, b, grid.astype(np.float32), c)
             square = energy(c)
-        unpack_levels(payload[SCALE_BYTES:], b, (grid / math.sqrt(square)).astype(np.float32), c)
-        return unscale(self._rotation(d, key).inverse(c), sent)
+        unpack_levels(fields, b, (grid / math.sqrt(square)).astype(np.float32), c)
+        return self._rotation(d, key).inverse(c)
 
     def _rotation(self, d: int, key: Key) -> Rotation:
         return Rotation(d, key, haar_limit=QUANTISER_LIMIT)

@@ -22,7 +22,7 @@ from ..random import bits32, bits32_of_rows
 from ..rate import Rate
 from .top_k import check_fraction, kept
 
-Scattered = tuple[int, np.ndarray, np.ndarray]  # length of a run, places in it, values
+Scattered = tuple[slice, np.ndarray, np.ndarray]  # a run, its mask, values
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -100,13 +100,14 @@ def unpack_values(payload: np.ndarray, bits: int, k: int) -> np.ndarray:
 
 
 def _within(bits: np.ndarray, run: slice) -> np.ndarray:
-    """Return the positions of the set bits of ``random_bits`` in a byte-aligned run, relative to its start."""
-    return np.flatnonzero(np.unpackbits(bits[run.start // 8 : -(-run.stop // 8)], bitorder="little"))
+    """Return the mask of a byte-aligned run: bool."""
+    part = bits[run.start // 8 : -(-run.stop // 8)]
+    return np.unpackbits(part, count=run.stop - run.start, bitorder="little").view(np.bool_)
 
 
 def gather(runs: Runs, key: Key, k: int, d: int) -> np.ndarray:
-    """Return the k chosen values, big-endian, of a vector that is read once, run by run."""
-    values, filled, bits = np.empty(k, ">f4"), 0, random_bits(key, k, d)
+    """Return the k chosen values of a vector that is read once, run by run."""
+    values, filled, bits = np.empty(k, np.float32), 0, random_bits(key, k, d)
     for part, x in runs():
         chosen = x[_within(bits, part)]
         values[filled : filled + chosen.size] = chosen
@@ -115,27 +116,15 @@ def gather(runs: Runs, key: Key, k: int, d: int) -> np.ndarray:
 
 
 def scatter(payload: np.ndarray, bits: int, k: int, key: Key, d: int, runs: Iterator[slice]) -> Iterator[Scattered]:
-    """Yield per run its length, the chosen places in it and their values.
-
-    Raises
-    ------
-    CorruptMessage
-        If values must be finite; got NaN or infinity, or the length is wrong.
-    """
+    """Yield every run, its mask and the chosen values; raise CorruptMessage as ``unpack_values``."""
     check_length(bits, k)
     used, support = 0, random_bits(key, k, d)
     for run in runs:
-        places = _within(support, run)
-        values = payload[4 * used : 4 * (used + places.size)]
-        used += places.size
-        yield run.stop - run.start, places, unpack_values(values, 8 * values.size, places.size)
-
-
-def zeros_but(n: int, places: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return a float32 vector, shape (n,), with values at the places and zeros elsewhere."""
-    out = np.zeros(n, np.float32)
-    out[places] = values
-    return out
+        mask = _within(support, run)
+        chosen = int(np.count_nonzero(mask))
+        values = payload[4 * used : 4 * (used + chosen)]
+        used += chosen
+        yield run, mask, unpack_values(values, 8 * values.size, chosen)
 
 
 class _RandomCoordinates(InRuns):
@@ -167,14 +156,14 @@ class _RandomCoordinates(InRuns):
         return values
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
-        values = x[random_support(key, kept(self.fraction, self.k, x.size), x.size)]
-        self._check(values, x.size)
-        return pack_values(values)
+        return self._encode_runs(lambda: ((run, x[run]) for run in self._runs(x.size)), x.size, key)
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
         assert key is not None
-        k = kept(self.fraction, self.k, d)
-        return zeros_but(d, random_support(key, k, d), self._decoded(unpack_values(payload, bits, k), k, d))
+        k, out = kept(self.fraction, self.k, d), np.zeros(d, np.float32)
+        for run, mask, values in scatter(payload, bits, k, key, d, self._runs(d)):
+            out[run][mask] = self._decoded(values, k, d)
+        return out
 
     def _encode_rows(self, x: np.ndarray, keys: Sequence[Key]) -> Messages:
         m, d = x.shape
@@ -193,13 +182,15 @@ class _RandomCoordinates(InRuns):
     def _encode_runs(self, runs: Runs, d: int, key: Key) -> tuple[np.ndarray, int]:
         values = gather(runs, key, kept(self.fraction, self.k, d), d)
         self._check(values, d)
-        return values.view(np.uint8), 32 * values.size
+        return pack_values(values)
 
     def _decode_runs(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:
         assert key is not None
         k = kept(self.fraction, self.k, d)
-        for n, places, values in scatter(payload, bits, k, key, d, self._runs(d)):
-            yield zeros_but(n, places, self._decoded(values, k, d))
+        for run, mask, values in scatter(payload, bits, k, key, d, self._runs(d)):
+            out = np.zeros(run.stop - run.start, np.float32)
+            out[mask] = self._decoded(values, k, d)
+            yield out
 
 
 @dataclass(frozen=True)

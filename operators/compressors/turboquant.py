@@ -15,12 +15,12 @@ from bounds.special.sphere_quantiser import lloyd_max_moments, lloyd_max_sphere_
 from ..coding.fixed_width import pack_fixed, unpack_fixed
 from ..key import Key
 from ..message import CorruptMessage
-from ..operator import Operator, Size
 from ..quantisers.lloyd_max import lloyd_max_grid, unpack_levels
-from ..quantisers.rotation import QUANTISER_LIMIT, Rotation, prescale, require_bits_per_coordinate, unscale
-from ..quantisers.scale import energy, nearest, negligible
+from ..quantisers.rotation import QUANTISER_LIMIT, Rotation, require_bits_per_coordinate
+from ..quantisers.scale import energy, nearest
 from ..random import normal
 from ..rate import Rate
+from ..streamed import Rotated
 from .eden import pack_levels
 
 
@@ -67,14 +67,13 @@ def _matrix(d: int, key: Key) -> np.ndarray:
 
 
 Form = Literal["prod", "mse"]
-NORM_BYTES = 4
 PIECE = 1 << 16  # coordinates, a multiple of 8
 ROTATION, SKETCH = 0, 1  # folds of the key, for independent streams
 ROUNDING = 1e-4  # exceeds the rounding error of the rotations
 
 
 @dataclass(frozen=True)
-class TurboQuant(Operator):
+class TurboQuant(Rotated):
     """Send ``|x|`` and the level Q(v_i) nearest to every v_i, v = sqrt(d) times the rotated ``x/|x|``.
 
     Parameters
@@ -112,6 +111,7 @@ class TurboQuant(Operator):
     form: Form = "prod"
 
     name = "turboquant"
+    head_name = "norm"
     sources = ("zandieh2025",)
     randomness = "shared"
     rate = Rate("bits_per_coordinate", few=1, many=MAX_BITS)
@@ -166,29 +166,22 @@ class TurboQuant(Operator):
         """
         return 4 * (1 + 7 * math.sqrt(math.pi / 2 * d)) ** 2
 
-    def bits(self, d: int) -> Size:
-        """Return 32 bits per norm and b bits per coordinate."""
-        return Size.fixed(8 * NORM_BYTES * self.norms + self.bits_per_coordinate * d)
+    def _count(self, d: int) -> int:
+        return self.norms
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
         return cls(1), cls(2), cls(4), cls(2, "mse")
 
-    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
-        d, b = x.size, self.bits_per_coordinate
-        head = NORM_BYTES * self.norms
-        payload = np.zeros(head + (b * d + 7) // 8, np.uint8)
-        if not negligible(x):
-            y, factor = prescale(x)
-            norm = math.sqrt(energy(y))
-            if self.form == "mse":
-                norms, unit = [norm / factor], self._pack_levels(y, norm, key, payload[head:])
-            else:
-                left, unit = self._pack_sketched(y, norm, key, payload[head:])
-                norms = [norm / factor, left][: self.norms]
-            nearest(norm * max(1.0, unit) / factor * (1 + ROUNDING))  # so that it can be decoded
-            payload[:head] = np.array(norms, ">f4").view(np.uint8)
-        return payload, 8 * payload[:head].size + b * d
+    def _write(self, y: np.ndarray, factor: float, key: Key, fields: np.ndarray) -> list[float]:
+        norm = math.sqrt(energy(y))
+        if self.form == "mse":
+            norms, unit = [norm / factor], self._pack_levels(y, norm, key, fields)
+        else:
+            left, unit = self._pack_sketched(y, norm, key, fields)
+            norms = [norm / factor, left][: self.norms]
+        nearest(norm * max(1.0, unit) / factor * (1 + ROUNDING))  # so that it can be decoded
+        return norms
 
     def _pack_levels(self, y: np.ndarray, norm: float, key: Key, out: np.ndarray) -> float:
         """Write the nearest levels of the rotated y; return the norm of the levels over sqrt(d)."""
@@ -210,30 +203,19 @@ class TurboQuant(Operator):
         _interleave(packed, b, positive, out)
         return left, unit_norm + left * sketch_norm(positive, key.fold_in(SKETCH))
 
-    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
-        assert key is not None
-        if bits != self.bits(d).exact:
-            raise CorruptMessage(f"{self.name} sends {self.bits(d).exact} bits at d = {d}; got {bits}")
-        head = NORM_BYTES * self.norms
-        norms = np.array(payload[:head].view(">f4").tolist())
-        if not np.isfinite(norms).all() or np.signbit(norms).any():
-            raise CorruptMessage(f"norms must be finite and not negative; got {norms.tolist()}")
-        if norms[0] == 0:
-            if payload.any():
-                raise CorruptMessage("the message of a zero vector must be all zeros")
-            return np.zeros(d, np.float32)
+    def _read(self, fields: np.ndarray, d: int, numbers: list[float], key: Key) -> np.ndarray:
         b, levels = self.bits_per_coordinate, self._levels(d)
         if self.form == "mse":
-            return unscale(self._from_levels(payload[head:], levels, d, key), float(norms[0]))
+            return self._from_levels(fields, levels, d, key)
         unit = np.empty(d, np.float32)
-        unpack_levels(payload[head:], b, np.array([-1, 1] * levels.size, np.float32), unit)
+        unpack_levels(fields, b, np.array([-1, 1] * levels.size, np.float32), unit)
         unit = from_sketch(unit, key.fold_in(SKETCH))
         if self.level_bits:
-            q, left = self._from_levels(payload[head:], np.repeat(levels, 2), d, key), float(norms[1])
+            q, left = self._from_levels(fields, np.repeat(levels, 2), d, key), numbers[1]
             if left > (1 + ROUNDING) * (1 + math.sqrt(energy(q))):
                 raise CorruptMessage(f"the residual of a unit vector must be at most 1 + |Q|; got {left}")
             np.add(q, np.multiply(unit, np.float32(left), out=unit), out=unit)
-        return unscale(unit, float(norms[0]))
+        return unit
 
     def _levels(self, d: int) -> np.ndarray:
         """Return the levels over sqrt(d), float32, shape (2^level_bits,); one 0 without bits."""

@@ -17,12 +17,11 @@ from ..coding.fixed_width import pack_fixed, unpack_fixed
 from ..compilation import jit
 from ..key import Key
 from ..message import CorruptMessage
-from ..operator import Size
 from ..pieces import InRuns, Runs
 from ..quantisers.scale import TINY, energy, nearest, negligible, round_up_to_float32, tops_and_sums, total
 from ..random import bits32
+from ..streamed import FixedLength
 
-NORM_BYTES = 4
 RUN = 256  # coordinates whose running sum of magnitudes is not kept
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -90,7 +89,7 @@ def _look_up_in_runs(runs: Runs, d: int, targets: np.ndarray, others: np.ndarray
 
 
 @dataclass(frozen=True)
-class VQSGD(InRuns):
+class VQSGD(FixedLength, InRuns):
     """Draw sign(x_i) e_i with probability ``|x_i|/(sqrt(d) |x|)``, else a uniform one of 2d points.
 
     Decode ``sqrt(d) |x|`` times the point.
@@ -116,6 +115,7 @@ class VQSGD(InRuns):
     repeats: int = 1
 
     name = "vqsgd"
+    head_name = "norm"
     sources = ("gandikota2019",)
     randomness = "private"
     equivariant = frozenset({"scale", "sign"})
@@ -128,9 +128,8 @@ class VQSGD(InRuns):
         """Return omega = (d - 1)/r."""
         return Unbiased((d - 1) / self.repeats, tight=True)
 
-    def bits(self, d: int) -> Size:
-        """Return 32 bits for the norm and ceil(log2(2d)) bits per draw."""
-        return Size.fixed(8 * NORM_BYTES + self.repeats * index_width(d))
+    def _length(self, d: int) -> int:
+        return 8 * self._head_bytes(d) + self.repeats * index_width(d)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
@@ -158,10 +157,7 @@ class VQSGD(InRuns):
         nearest(math.sqrt(d) * norm)  # the decoded entry fits binary32
         zeros = np.zeros(self.repeats, np.int64)
         points = self._draw(d, norm, magnitudes, key, look_up) if norm > 0 else zeros
-        head = np.array([norm], ">f4").view(np.uint8)
-        return np.concatenate(
-            [head, pack_fixed(points.astype(np.uint32), width)]
-        ), 8 * NORM_BYTES + width * self.repeats
+        return np.concatenate([self._head([norm]), pack_fixed(points.astype(np.uint32), width)]), self._length(d)
 
     def _draw(
         self, d: int, norm: float, magnitudes: float, key: Key, look_up: Callable[[np.ndarray, np.ndarray], Answers]
@@ -200,13 +196,13 @@ class VQSGD(InRuns):
 
     def _entries(self, payload: np.ndarray, bits: int, d: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the increasing coordinates of the drawn points and their values."""
-        if bits != self.bits(d).exact:
-            raise CorruptMessage(f"vqsgd sends {self.bits(d).exact} bits at d = {d}; got {bits}")
-        norm = float(payload[:NORM_BYTES].view(">f4")[0])
+        self._check_bits(bits, d)
+        size = self._head_bytes(d)
+        norm = float(payload[:size].view(">f4")[0])
         length = math.sqrt(d) * norm
         if not length <= _LARGEST or np.signbit(norm):
             raise CorruptMessage(f"the norm must be non-negative and sqrt(d) times it fit binary32; got {norm}")
-        points = unpack_fixed(payload[NORM_BYTES:], index_width(d), self.repeats).astype(np.int64)
+        points = unpack_fixed(payload[size:], index_width(d), self.repeats).astype(np.int64)
         if points.max() >= 2 * d:
             raise CorruptMessage(f"there are 2d = {2 * d} points; got index {points.max()}")
         if norm == 0 and points.any():
