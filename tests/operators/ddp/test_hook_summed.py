@@ -24,8 +24,8 @@ CASES = [
 ]
 
 
-def exchange_gradients(place, method, scope, steps=3, restarted=False):
-    model = DistributedDataParallel(OddShapes())
+def exchange_gradients(place, method, scope, steps=3, restarted=False, settings=None):
+    model = DistributedDataParallel(OddShapes(), **(settings or {}))
     hook = register(model, method, scope=scope, key=KEY)
     gradients = []
     for step in range(steps):
@@ -75,6 +75,22 @@ def test_gradients_are_those_of_one_process_on_every_rank_and_every_byte_is_coun
             assert_same(gradients, expected)
         counted = [result[i][1] for result in results]
         assert sum(sent for _, sent, _ in counted) == counted[0][2]
+
+
+def test_buckets_whose_rounds_are_under_way_at_once_do_not_mix():
+    """The factors take two rounds, the matrix and the other parameters have a bucket each after the first step."""
+    small = {"bucket_cap_mb": 0.001}
+    methods = SharedScale(8), SummedPowerSGD(2)
+
+    def work(place):
+        return [exchange_gradients(place, method, "layer", settings=small) for method in methods]
+
+    results = reports(work, processes=2)
+    for i, method in enumerate(methods):
+        expected = by_hand(method, "layer", 2)
+        for gradients, _ in (result[i] for result in results):
+            assert_same(gradients, expected)
+        assert sum(result[i][1][1] for result in results) == results[0][i][1][2]
 
 
 def test_what_a_rank_sends_of_the_factors_does_not_grow():
