@@ -3,9 +3,9 @@ from .averaging.exchange.parts import Cheapest as Cheapest
 from .averaging.exchange.parts import Gather as Gather
 from .averaging.exchange.parts import Sum as Sum
 from .averaging.exchange.parts import TwoShot as TwoShot
-from .averaging.membership.roll_call import All as All
-from .averaging.membership.roll_call import Nodes as Nodes
-from .averaging.membership.roll_call import Uneven as Uneven
+from .averaging.membership.parts import All as All
+from .averaging.membership.parts import Nodes as Nodes
+from .averaging.membership.parts import Uneven as Uneven
 from .averaging.merge.rules import Blocking as Blocking
 from .averaging.merge.rules import Corrected as Corrected
 from .averaging.merge.rules import Delayed as Delayed

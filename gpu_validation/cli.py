@@ -80,7 +80,7 @@ def _run_study(options: argparse.Namespace, program: str) -> int:
     for name in ("minutes", "patience"):
         value = getattr(options, name)
         if value is not None and not value > 0:
-            return _told(program, USAGE, f"--{name} must be above 0; got {value}")
+            return _fail(program, USAGE, f"--{name} must be above 0; got {value}")
     name = options.preset or options.named
     preset: Study | None = None
     try:
@@ -95,9 +95,9 @@ def _run_study(options: argparse.Namespace, program: str) -> int:
             return _run(program, preset, options.out, options.minutes, engine)
     except KeyboardInterrupt as interrupt:
         status, words = ending(interrupt)
-        return _told(program, status, f"{words} before a report was written; the measurements are in {options.out}")
+        return _fail(program, status, f"{words} before a report was written; the measurements are in {options.out}")
     except UsageError as error:
-        return _told(program, USAGE, str(error))
+        return _fail(program, USAGE, str(error))
     except ImportError as error:
         return _lacking(program, error, name)
     except Exception as error:  # the exit status of any error must differ from that of a verdict
@@ -154,7 +154,7 @@ def _lacking(program: str, error: ImportError, who: str) -> int:
 
     if not isinstance(error, ModuleNotFoundError) and missing_extra(error, who) is None:
         raise error
-    return _told(program, USAGE, str(missing_extra(error, who) or f"{who} needs the package {error.name}: install it"))
+    return _fail(program, USAGE, str(missing_extra(error, who) or f"{who} needs the package {error.name}: install it"))
 
 
 def _with_operators(preset: Study, specifications: Sequence[str]) -> Study:
@@ -183,9 +183,9 @@ def _attach(options: argparse.Namespace, program: str) -> int:
     except ImportError as error:
         return _lacking(program, error, "attach")
     except UsageError as error:
-        return _told(program, USAGE, str(error))
+        return _fail(program, USAGE, str(error))
     except OSError as error:
-        return _told(program, FILES, f"cannot read or write {error.filename}: {error.strerror}")
+        return _fail(program, FILES, f"cannot read or write {error.filename}: {error.strerror}")
 
 
 def _crashed(program: str, error: Exception, preset: Study, out: Path) -> int:
@@ -194,17 +194,17 @@ def _crashed(program: str, error: Exception, preset: Study, out: Path) -> int:
     from .studies.carry_out import kept
 
     if isinstance(error, DamagedRecords):
-        return _told(program, FILES, str(error))
+        return _fail(program, FILES, str(error))
     path = out / preset.name / MEASUREMENTS
     n_units = sum("unit" in line for line in read_lines(path)) if path.exists() else 0
     words = "; ".join([*getattr(error, "__notes__", ()), kept(preset, out, n_units)])
     if isinstance(error, OSError) and error.filename:
-        return _told(program, FILES, f"cannot read or write {error.filename}: {error.strerror}; {words}")
+        return _fail(program, FILES, f"cannot read or write {error.filename}: {error.strerror}; {words}")
     traceback.print_exc()
-    return _told(program, CRASHED, f"crashed ({type(error).__name__}: {error}); {words}; please report the lines above")
+    return _fail(program, CRASHED, f"crashed ({type(error).__name__}: {error}); {words}; please report the lines above")
 
 
-def _told(program: str, status: int, words: str) -> int:
+def _fail(program: str, status: int, words: str) -> int:
     sys.stderr.write(f"{program}: {words}\n")
     return status
 
@@ -332,4 +332,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return COMMANDS[ALIASES.get(options.command, options.command)].carry_out(options, PROGRAM)
     except KeyboardInterrupt as interrupt:  # before a run has begun or after it has ended
         status, words = ending(interrupt)
-        return _told(PROGRAM, status, words)
+        return _fail(PROGRAM, status, words)

@@ -28,6 +28,6 @@ def test_modes_of_the_table_are_those_that_exist():
     from gpu_validation.averaging import mixing
 
     named = set(re.findall(r"`(\w+)\(", GUIDE.split("## Ways to mix")[1]))
-    assert {"Sampled", "Elastic", "gossip", "ring", "hypercube", "unite"} <= named
-    for name in named - {"unite"}:
+    assert {"Sampled", "Elastic", "gossip", "ring", "hypercube", "average_exactly"} <= named
+    for name in named - {"average_exactly"}:
         assert hasattr(mixing, name), name

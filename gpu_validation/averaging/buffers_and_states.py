@@ -338,7 +338,7 @@ class BuffersAndStates:
         means = self._exact_means(snapshots, wide, mixing, round_index, only_finite)
         if narrow:
             vectors = [flat([_plain(s.buffers[name]) for name in narrow], torch.float32) for s in snapshots]
-            self._note("floats", vectors[0].numel())
+            self._record_traffic("floats", vectors[0].numel())
             for found_here, s, vector in zip(
                 means, snapshots, mixing.mix(self._transport, vectors, round_index), strict=True
             ):
@@ -353,7 +353,7 @@ class BuffersAndStates:
         if not any(snapshots[0].buffers[name].numel() for name in names):
             return [{} for _ in snapshots]
         owns = [torch.cat([as_bytes(s.buffers[name]).cpu() for name in names]) for s in snapshots]
-        self._note("bytes", owns[0].numel())
+        self._record_traffic("bytes", owns[0].numel())
         everyone = range(self._transport.size)
         received = self._transport.receive(owns, lambda rank: [r for r in everyone if r != rank])
         results: list[Buffers] = []
@@ -392,7 +392,7 @@ class BuffersAndStates:
             weights = {r: 1 / len(members) for r in members}
         return exact_mean({r: values[r] for r in weights}, weights)
 
-    def _note(self, what: str, number: int) -> None:
+    def _record_traffic(self, what: str, number: int) -> None:
         for worker in self._workers:
             worker.travelled.append((what, number))
 

@@ -50,7 +50,7 @@ from .exchange.movements import (
 )
 from .exchange.nodes import movements_of
 from .exchange.parts import Gather
-from .membership.roll_call import Present, RollCall
+from .membership.parts import Presence, Present
 from .membership.survival import Survival
 from .merge.in_flight import CHANGED_IN_FLIGHT, SILENT, WHOLE, Averaged, Overlapped
 from .mixing import Full, Gossip
@@ -60,7 +60,7 @@ from .pacing.inputs import Closure, LossInputs, NoInputs, PeriodController
 from .pacing.probing import ChoosingInputs, MeasuredInputs
 from .settings import Settings
 from .structure import layout, local, require_same_layout, warn_of_replaced_models
-from .worker import Worker, begin, deltas, follow
+from .worker import Worker, begin, deltas, refresh
 
 FREE = ("steps", "least", "candidates")  # settings that may change when a run is resumed
 STATE_VERSION = "0.2.0"  # the first version whose states have these entries and fingerprints
@@ -98,8 +98,8 @@ class Engine:
         self.mixing = settings.mixing
         self.mixing.check(transport.size)
         check_nodes(transport.size, settings.ranks_per_node)
-        self.roll_call = RollCall(transport) if settings.uneven else None
-        self._since = [0] * len(workers)  # local steps of each since the last roll call
+        self.presence = Presence(transport) if settings.uneven else None
+        self._since = [0] * len(workers)  # local steps of each since the last exchange of presence
         self.choices = Choices(settings, workers[0], transport, clock) if settings.chooses else None
         rule = settings.rule if self.choices is None else self.choices.rule
         self.periods = PeriodController(rule, settings.pacing.steps)
@@ -135,15 +135,15 @@ class Engine:
                 worker.rates.record()
         if undecided:
             self._begin_round()
-        if self.roll_call is not None:
-            self._record_presence(self.roll_call)
+        if self.presence is not None:
+            self._record_presence(self.presence)
         if (records := self._count()) is not None:
             return records
         self.inputs.step_counted()
         return None
 
-    def _record_presence(self, roll_call: RollCall) -> None:
-        stepping = roll_call.stepping()
+    def _record_presence(self, presence: Presence) -> None:
+        stepping = presence.stepping()
         self._since = [count + steps for count, steps in zip(self._since, stepping, strict=True)]
         if self.overlapped is not None:
             self.overlapped.record_steps(stepping)
@@ -156,31 +156,31 @@ class Engine:
                 self.overlapped.after_step(self.periods.total_steps, self.periods.tau)
         return self.end_round() if ends else None
 
-    def depart(self, rank: int) -> None:
+    def leave(self, rank: int) -> None:
         """Stop the steps of a rank hosted here; once all of them have left, serve the other ranks until they leave too.
 
         Raises ValueError without ``Uneven()``, or if the rank has left before.
         """
-        if self.roll_call is None:
+        if self.presence is None:
             raise ValueError("leave() needs membership=Uneven(): give it on all ranks")
         if not self.periods.tau:  # the first decision is made by all ranks
             silent = () if self.settings.measures else self.participants
             nothing = [None] * len(self.workers)
             self.inputs.record_step(nothing, nothing, silent, self.clock)
             self._begin_round()
-        self.roll_call.leave(rank)
-        while self.roll_call.all_left and not self.roll_call.over:
+        self.presence.leave(rank)
+        while self.presence.all_left and not self.presence.over:
             if self.overlapped is None:
                 self.end_round()
             elif self._count() is not None:
-                self.roll_call.over = self.overlapped.idle
-        if self.roll_call.over and self.overlapped is not None:
-            self._land()
+                self.presence.over = self.overlapped.idle
+        if self.presence.over and self.overlapped is not None:
+            self._drain()
 
     @property
     def participants(self) -> Sequence[int]:
         """Ranks whose models count in the coming averaging; the others may idle."""
-        gone = self.roll_call.gone if self.roll_call is not None else ()
+        gone = self.presence.gone if self.presence is not None else ()
         members = self.settings.mixing.members(self.periods.rounds, self.transport.size)
         return [rank for rank in members if rank not in gone] if gone else members
 
@@ -191,11 +191,11 @@ class Engine:
 
     def synchronise(self) -> list[Round]:
         """End a round with the ranks that are present; with a quorum it fails if one of them dies."""
-        if self.roll_call is not None and self.overlapped is None and not self._call_the_roll(self.roll_call):
+        if self.presence is not None and self.overlapped is None and not self._exchange_presence(self.presence):
             return []
         round_index, steps = self.periods.rounds, self.periods.local_steps
         members = self.mixing.members(round_index, self.transport.size)
-        changed = not follow(self.workers)
+        changed = not refresh(self.workers)
         if self.telemetry.watches:
             self.telemetry.start_sync(round_index)
         self._rows, self._arrived_rows = self.inputs.start_sync(self.clock) if self.inputs.looks else [], []
@@ -223,31 +223,31 @@ class Engine:
             return self.overlapped.take_carried_bits()
         return [bits if rank in members else 0 for rank, bits in self._carried_by_rank.items()]
 
-    def _call_the_roll(self, roll_call: RollCall) -> bool:
+    def _exchange_presence(self, presence: Presence) -> bool:
         """Call the roll, and catch up with the steps of the other ranks; return False if no rank takes part."""
         with self._explaining():
-            attendance = roll_call.call(roll_call.rows(self._since))
-        roll_call.note(attendance)
-        roll_call.over = not attendance.active
+            participants = presence.exchange(presence.rows(self._since))
+        presence.record(participants)
+        presence.over = not participants.active
         self._since = [0] * len(self.workers)
-        self.mixing = Present(attendance.members)
-        self.periods.catch_up(attendance.steps)
-        return bool(attendance.members)
+        self.mixing = Present(participants.members)
+        self.periods.catch_up(participants.steps)
+        return bool(participants.members)
 
-    def _land(self) -> None:
+    def _drain(self) -> None:
         """Merge averages in flight, then set all models to their mean."""
         assert self.overlapped is not None
         with self._explaining():
             self.overlapped.drain(self.periods.total_steps)
             if any(self.transport.all_gather_int([int(self.overlapped.changed)] * len(self.workers))):
                 raise ValueError(CHANGED_IN_FLIGHT)
-        self.unite()
+        self.average_exactly()
 
     def end_round_now(self) -> list[Round]:
         """End the round after any number of steps; merge averages in flight, so that all models are equal."""
         accounts = self.end_round()
         if self.overlapped is not None:
-            self._land()
+            self._drain()
             self._begin_round()
         return accounts
 
@@ -301,7 +301,7 @@ class Engine:
     def _tailed(self, changed: bool = False) -> Iterator[tuple[Worker, torch.Tensor]]:
         return zip(self.workers, self._places(changed), strict=True)
 
-    def unite(self) -> None:
+    def average_exactly(self) -> None:
         """Set all models and buffers to their exact mean, as at the end of a run by gossip."""
         with self._explaining():
             everyone = range(self.transport.size)
@@ -313,7 +313,7 @@ class Engine:
             worker.begin(mean)
         self.beside.load(beside)
         if self.overlapped is not None:
-            self.overlapped.meet(means)
+            self.overlapped.restart_from(means)
 
     def _unrounded(self) -> list[torch.Tensor]:
         """Return the models of the workers hosted here, including what rounding has dropped."""
@@ -353,9 +353,9 @@ class Engine:
                 self._mix(blended)
                 return
             first, mean = self.workers[0], blended[0][:d]
-            self.telemetry.meet(mean)
+            self.telemetry.record_mean(mean)
             if moved2:
-                self._note_movements([(0.0, norm2, 0.0) for norm2 in moved2], mean - first.start)
+                self._record_movements([(0.0, norm2, 0.0) for norm2 in moved2], mean - first.start)
             moves = self.settings.moves_outside
             begin(self.workers, self._moved(first.anchor, mean - first.start) if moves else first.unrounded(mean))
 
@@ -400,17 +400,17 @@ class Engine:
         def begin_next() -> None:
             if self.telemetry.watches and first in moved:
                 gathered = None if mean.mean_bits else mean.decoded.get(first)  # two shots add the owners' errors
-                self.telemetry.meet_movements(movement, moved[first], gathered, len(members))
-            self._note_movements(list(mean.errors.values()), movement)
+                self.telemetry.record_movements(movement, moved[first], gathered, len(members))
+            self._record_movements(list(mean.errors.values()), movement)
             begin(self.workers, self._moved(anchor, movement))
 
         return (tuple(mean.bits), errors, mean.mean_bits), begin_next
 
-    def _note_movements(self, errors: Sequence[Error], movement: torch.Tensor) -> None:
+    def _record_movements(self, errors: Sequence[Error], movement: torch.Tensor) -> None:
         """Store the effect of this averaging on the movements for the next row, if the schedule uses it."""
         if isinstance(self.inputs, ChoosingInputs):
             mean2 = float(movement.double() @ movement.double())
-            self.inputs.note_movements([(error2, norm2, mean2) for error2, norm2, _ in errors])
+            self.inputs.record_movements([(error2, norm2, mean2) for error2, norm2, _ in errors])
 
     def _exchanged(self, moved: Deltas, members: Sequence[int], round_index: int) -> MeanMovement:
         """Return the mean of the members' messages; the schedule's rows travel with them."""
@@ -493,7 +493,7 @@ class Engine:
             worker.drop_states_not_finite()
         self.beside.load(beside)
         if self.overlapped is not None:
-            self.overlapped.meet(means)
+            self.overlapped.restart_from(means)
         elif not all_finite(self.outer.state_dict()):
             self.outer = self._new_outer(means[0])
         self.periods.end_round()
@@ -667,7 +667,7 @@ class Engine:
         self._carried_by_rank = dict(zip(self.transport.ranks, option.carried_bits, strict=True))
 
     def _in_flight(self) -> Overlapped:
-        return Overlapped(self.workers, self.transport, self.settings, self._new_outer, self.beside, self.roll_call)
+        return Overlapped(self.workers, self.transport, self.settings, self._new_outer, self.beside, self.presence)
 
     def _join_again(self) -> Averaged:
         """Take the exact mean of whole models whose parameters have changed on all ranks, and start again.
@@ -684,7 +684,7 @@ class Engine:
         means = self.transport.means([flat(tensors) for tensors in parts], everyone)
         for worker, tensors, mean in zip(self.workers, parts, means, strict=True):
             load(mean, tensors)
-            worker.hold()
+            worker.register()
         size = sum(8 * p.element_size() * p.numel() for p in parts[0])
         if self.inputs.numbers and not self.whole:
             self._arrived_rows = self.transport.all_gather_floats(self.inputs.rows(self.clock))
@@ -698,9 +698,9 @@ class HasEngine:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
 
-    def unite(self) -> None:
+    def average_exactly(self) -> None:
         """Set all models and buffers to their exact mean, as at the end of a run by gossip."""
-        self.engine.unite()
+        self.engine.average_exactly()
 
     def recover(self) -> None:
         """Continue after a refused averaging: set all models to the mean of the finite ones.

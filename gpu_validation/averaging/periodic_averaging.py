@@ -41,7 +41,7 @@ from ..records.round import Round as Round
 from ..telemetry import Journal, Recorder
 from .engine import Engine, HasEngine
 from .exchange.parts import ExchangePart, exchange_of
-from .membership.roll_call import All, Membership
+from .membership.parts import All, Membership
 from .merge.rules import Blocking, Merge
 from .mixing import Full, Mixing
 from .pacing.clock import WallClock
@@ -72,14 +72,14 @@ def paused(
     """
     if not timeout_s > 0:
         raise ValueError(f"timeout_s must be > 0; got timeout_s = {timeout_s}")
-    (room, spare), began = transport.waiting_room(timeout_s), time.monotonic()
+    (group, spare), began = transport.group_with_timeout(timeout_s), time.monotonic()
     try:
         yield
     except BaseException:
         spare.failed = True  # other ranks wait in it
         raise
     try:
-        dist.barrier(group=room)
+        dist.barrier(group=group)
     except RuntimeError as error:
         spare.failed = True
         raise RuntimeError(
@@ -215,7 +215,7 @@ class PeriodicAveraging(HasEngine):
                 raise
             refusal = error  # raised on all ranks
         if quorum is not None:
-            quorum.meet(NEW)
+            quorum.form_group(NEW)
         shared = ProcessTransport(None, group) if transport is None else transport
         journal = None
         try:
@@ -225,7 +225,7 @@ class PeriodicAveraging(HasEngine):
         if quorum is None:  # ranks of a quorum may die or join later
             require_accepted_by_all(shared, refusal)
         if transport is None:
-            transport = ProcessTransport.apart(group) if merge.in_flight else shared
+            transport = ProcessTransport.with_own_group(group) if merge.in_flight else shared
         self.transport = transport
         if transport.rank == 0:
             compressed = settings.exchange.operator, settings.exchange.means
@@ -303,7 +303,7 @@ class PeriodicAveraging(HasEngine):
         RuntimeError
             If another rank has ended.
         """
-        self.engine.depart(self.transport.rank)
+        self.engine.leave(self.transport.rank)
 
     def average(self) -> Round:
         """End the round now, after any number of steps; every rank must call it at the same step.

@@ -20,7 +20,7 @@ from operators.summed import Summed
 from ..distributed.quorum import Quorum
 from ..records.numbers import whole_number
 from .exchange.parts import Candidates, Cheapest, ExchangePart, Gather, Sum, TwoShot, exchange_of
-from .membership.roll_call import All, Membership, Nodes, Uneven
+from .membership.parts import All, Membership, Nodes, Uneven
 from .merge.rules import Blocking, Corrected, Delayed, Eager, Merge, Overwrite
 from .mixing import Elastic, Full, Gossip, Mixing, Sampled
 from .outer import SGD, BlockMomentum, Nesterov, OuterFactory

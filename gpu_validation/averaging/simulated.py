@@ -20,7 +20,7 @@ import torch
 from operators import Message
 from operators.ddp.collectives import Refusal
 
-from ..distributed.in_flight import Landed
+from ..distributed.in_flight import Finished
 from ..distributed.reduction import fold
 from ..distributed.tensors import as_bytes, assign
 from ..distributed.transport import NodeLinks
@@ -92,9 +92,9 @@ class InProcessTransport:
         """Change nothing inside: this transport counts no bytes."""
         return nullcontext()
 
-    def start(self, work: Callable[[], T]) -> Landed[T]:
+    def start(self, work: Callable[[], T]) -> Finished[T]:
         """Run ``work`` now and return its result."""
-        return Landed(work())
+        return Finished(work())
 
     def in_nodes(self, ranks_per_node: int) -> NodeLinks:
         """Return the links inside all nodes, and between nodes for every place."""
@@ -190,7 +190,7 @@ class SimulatedWorkers(HasEngine):
         ValueError
             Without ``membership=Uneven()``, or if the worker has left before.
         """
-        self.engine.depart(worker)
+        self.engine.leave(worker)
 
 
 def vmapped_gradients(models: Sequence[torch.nn.Module], loss: Loss, *batches: torch.Tensor) -> torch.Tensor:

@@ -44,7 +44,7 @@ def averaged_buffers(model: torch.nn.Module) -> Buffers:
             if buffer is None or name in module._non_persistent_buffers_set or id(buffer) in ids:
                 continue
             ids.add(id(buffer))
-            if buffer.dtype == torch.bool or (buffer.numel() and _meets(_extent(buffer), taken)):
+            if buffer.dtype == torch.bool or (buffer.numel() and _overlaps(_extent(buffer), taken)):
                 continue
             view = distinct(buffer)
             buffers[f"{path}.{name}" if path else name] = torch.view_as_real(view) if view.is_complex() else view
@@ -57,7 +57,7 @@ def _extent(tensor: torch.Tensor) -> tuple[int, int]:
     return tensor.data_ptr(), tensor.data_ptr() + (last + 1) * tensor.element_size()
 
 
-def _meets(extent: tuple[int, int], others: Sequence[tuple[int, int]]) -> bool:
+def _overlaps(extent: tuple[int, int], others: Sequence[tuple[int, int]]) -> bool:
     return any(extent[0] < stop and start < extent[1] for start, stop in others)
 
 
@@ -167,9 +167,9 @@ def _equal_bits(parts: Sequence[torch.Tensor]) -> torch.Tensor:
     return same
 
 
-def follow(workers: Sequence[Worker]) -> bool:
+def refresh(workers: Sequence[Worker]) -> bool:
     """Adopt replaced tensors in every model; return whether names and kinds of all parameters are unchanged."""
-    return all([worker.follow() for worker in workers])  # noqa: C419  all follow, also after one that has changed
+    return all([worker.refresh() for worker in workers])  # noqa: C419  all refresh, also after one that has changed
 
 
 def deltas(workers: Sequence[Worker]) -> list[torch.Tensor]:
@@ -301,9 +301,9 @@ class Worker:
         self.keeps_anchor = True
         self.travelled: list[tuple[str, int]] = []
         self.begins = 0  # how often averagings have written the parameters
-        self.hold()
+        self.register()
 
-    def hold(self) -> None:
+    def register(self) -> None:
         """Register the model's current parameters for averaging, and begin a round at their values."""
         self._reshard()
         self.require_averageable()
@@ -326,7 +326,7 @@ class Worker:
         if self._sharded:
             reshard(self.model)
 
-    def follow(self) -> bool:
+    def refresh(self) -> bool:
         """Adopt replaced parameters and buffers.
 
         Return False, and adopt no parameters, if names, kinds or the set of frozen parameters have changed.

@@ -141,7 +141,7 @@ class Checkpoint:
             to another number of ranks.
         """
         local_steps = self._together(self._steps)
-        steps_by_rank = [set(json.loads(text)) for text in self._tell(json.dumps(local_steps))]
+        steps_by_rank = [set(json.loads(text)) for text in self._gather_texts(json.dumps(local_steps))]
         common = set.intersection(*steps_by_rank)
         if not common:
             self._together(lambda: self._explain(steps_by_rank))
@@ -274,12 +274,12 @@ class Checkpoint:
         except Exception as error:  # report any failure to the other ranks
             failure = CheckpointError(f"fails: {type(error).__name__}: {error}".replace("\n", " "))
             failure.__cause__ = error
-        for rank, text in enumerate(self._tell("" if failure is None else str(failure))):
+        for rank, text in enumerate(self._gather_texts("" if failure is None else str(failure))):
             if text:
                 raise CheckpointError(f"rank {rank} {text}") from (None if failure is None else failure.__cause__)
         return cast(T, result)
 
-    def _tell(self, text: str) -> list[str]:
+    def _gather_texts(self, text: str) -> list[str]:
         """Return the texts of all ranks, in rank order."""
         data = torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8) if text else torch.empty(0).byte()
         gather = Gather(Message(data, 8 * data.numel()), group=self.group, device=self._device)

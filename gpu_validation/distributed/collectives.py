@@ -52,7 +52,7 @@ class ProcessTransport(Vectors):
         self._links: dict[int, list[ProcessTransport]] = {}
 
     @classmethod
-    def apart(cls, group: dist.ProcessGroup | None = None) -> ProcessTransport:
+    def with_own_group(cls, group: dist.ProcessGroup | None = None) -> ProcessTransport:
         """Return a transport with its own process group of the same ranks, for use beside other collectives.
 
         The process group is reused after the transport has been deleted on all ranks.
@@ -266,7 +266,7 @@ class ProcessTransport(Vectors):
                 assign(tensor, copy)
         return [self.rank] if differed else []
 
-    def waiting_room(self, timeout_s: float) -> tuple[dist.ProcessGroup, Spare]:
+    def group_with_timeout(self, timeout_s: float) -> tuple[dist.ProcessGroup, Spare]:
         """Return the gloo process group of the same ranks with another time limit, and its entry.
 
         Parameters

@@ -25,7 +25,7 @@ def _wait_at_exit() -> None:
         thread.join(max(until - time.monotonic(), 0.0))
 
 
-class Landed(Generic[T]):
+class Finished(Generic[T]):
     """A result that exists already, as between simulated workers and after a restart.
 
     Parameters
@@ -110,4 +110,4 @@ class InThread(Generic[T]):
         return value
 
 
-Flight = Landed[T] | InThread[T]
+Flight = Finished[T] | InThread[T]

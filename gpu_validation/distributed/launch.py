@@ -26,7 +26,7 @@ import torch.multiprocessing as mp
 
 from ..network import LOOPBACK, Network, Port
 from ..network.streams import Streams
-from .orphans import die_with
+from .orphans import end_with_parent
 from .position import Positions
 from .scheduling import Scheduling, schedule
 
@@ -192,7 +192,7 @@ def _rank_main(rank: int, start: _Start) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # do not inherit the parent's handler
     port = start.ports[rank] if start.ports else LOOPBACK
     port.enter()
-    die_with(start.parent)  # after entering: new credentials would cancel it
+    end_with_parent(start.parent)  # after entering: new credentials would cancel it
     start.positions.take(rank)
     torch.set_num_threads(1)
     backend = GLOO if start.ports else backend_for(start.size)

@@ -14,7 +14,7 @@ PR_SET_PDEATHSIG = 1  # linux/prctl.h
 POLL_S = 0.2  # where the kernel has no descriptors of processes
 
 
-def die_with(parent: int) -> None:
+def end_with_parent(parent: int) -> None:
     """Monitor the parent process in a thread; kill this process when the parent has ended.
 
     ``parent`` is the id of this process's parent.

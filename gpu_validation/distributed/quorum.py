@@ -66,7 +66,7 @@ class Quorum:
         """Return the number of requests to join so far."""
         return int(self._store.add(ASKED, 0))
 
-    def meet(self, rounds: int) -> int:
+    def form_group(self, rounds: int) -> int:
         """Leave the group, and form a new one of all present members.
 
         Parameters

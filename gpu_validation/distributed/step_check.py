@@ -61,7 +61,7 @@ def require(averaged: torch.Tensor, count: int, changed: bool = False) -> None:
     means, squares, flag = averaged.detach().cpu().split([DIGITS, DIGITS, 1])
     if abs(flag.item() - changed) > TOLERANCE:
         raise UnevenModels
-    apart = torch.maximum((means - encode(count)[:DIGITS]).abs().max(), (squares - means**2).abs().max())
-    if apart > TOLERANCE:
+    difference = torch.maximum((means - encode(count)[:DIGITS]).abs().max(), (squares - means**2).abs().max())
+    if difference > TOLERANCE:
         mean = sum(float(digit) * 2.0 ** (BASE_BITS * i) for i, digit in enumerate(means))
         raise UnevenSteps(f"this rank has made {count} local steps, those it averages with {mean:.6g} on average")

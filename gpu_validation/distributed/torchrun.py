@@ -8,7 +8,7 @@ import os
 import torch
 import torch.distributed as dist
 
-from .orphans import die_with
+from .orphans import end_with_parent
 
 VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
@@ -42,7 +42,7 @@ def join_torchrun(*, timeout_s: float = 60.0, backend: str | None = None) -> int
     missing = [name for name in VARIABLES if name not in os.environ]
     if missing:
         raise RuntimeError(f"{missing[0]} is not set: start the script by torchrun")
-    die_with(os.getppid())
+    end_with_parent(os.getppid())
     timeout = datetime.timedelta(seconds=timeout_s)
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     attempt = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))

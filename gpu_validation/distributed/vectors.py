@@ -93,7 +93,7 @@ class Vectors:
         fold([own[shard] if r == self.rank else parts[r] for r in members], out=mean[shard])
         began = time.perf_counter()  # all ranks are about equally far
         self._swap(dict.fromkeys(others, mean[shard]), {r: mean[shards[r]] for r in others}, trial.way)
-        if not trial.settled and trial.note(time.perf_counter() - began):
+        if not trial.settled and trial.record(time.perf_counter() - began):
             trial.settle(self._gather_row(trial.best_s, torch.float64))
         to_fold = sum(n - (shards[r].stop - shards[r].start) for r in members) * own.element_size()
         self.predicted_bytes += to_fold + (self.size - 1) * mean.nbytes

@@ -51,7 +51,7 @@ class Trial:
         """Whether the way is fixed."""
         return self._chosen is not None
 
-    def note(self, seconds: float) -> bool:
+    def record(self, seconds: float) -> bool:
         """Record the time of the current way on this rank; return whether the ranks must compare now."""
         self.best_s[self._turn] = min(seconds, self.best_s[self._turn])
         self._tried += 1

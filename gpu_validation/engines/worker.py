@@ -7,13 +7,13 @@ import pickle
 import sys
 from pathlib import Path
 
-from ..distributed.orphans import die_with
+from ..distributed.orphans import end_with_parent
 from .local import ANSWER, CALL
 
 
 def main(folder: Path, parent: int) -> None:
     """Run the call and write the answer to the folder atomically."""
-    die_with(parent)
+    end_with_parent(parent)
     call = pickle.loads((folder / CALL).read_bytes())
     temporary = folder / f"{ANSWER}.tmp"
     temporary.write_bytes(pickle.dumps(call()))

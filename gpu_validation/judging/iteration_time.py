@@ -249,8 +249,8 @@ def _fitted_rows(group: Sequence[Record]) -> Iterable[Comparison]:
 def compared(real: Record, simulated: Record) -> Record:
     """Return the number of steps that both records have, and the largest difference of their losses."""
     ends = dict(zip(simulated["step"], simulated["losses"], strict=True))
-    apart = [abs(loss - ends[k]) for k, loss in zip(real["step"], real["losses"], strict=True) if k in ends]
-    return {"compared": len(apart), "largest_difference": max(apart)}
+    differences = [abs(loss - ends[k]) for k, loss in zip(real["step"], real["losses"], strict=True) if k in ends]
+    return {"compared": len(differences), "largest_difference": max(differences)}
 
 
 def agreement_rows(record: Record, *, steps: int, step_s: float, tau: int, **about: Any) -> list[Comparison]:

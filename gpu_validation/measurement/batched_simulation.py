@@ -133,7 +133,7 @@ class _Lane:
         if self.periods.count():
             self._average(eta)
 
-    def hold(self, vectors: torch.Tensor) -> None:
+    def set_models(self, vectors: torch.Tensor) -> None:
         """Keep the workers' parameters, shape (m, d), in other memory, which has them already."""
         self.vectors = vectors
 
@@ -213,9 +213,9 @@ class _EngineLane(_Lane):
         if self.looks is not None:
             self._look()
 
-    def hold(self, vectors: torch.Tensor) -> None:
+    def set_models(self, vectors: torch.Tensor) -> None:
         """Let the workers' models be views of other memory, which has their parameters already."""
-        super().hold(vectors)
+        super().set_models(vectors)
         for replica, vector in zip(self.replicas, vectors, strict=True):
             parameters = list(replica.model.parameters())
             for p, part in zip(parameters, vector.split([p.numel() for p in parameters]), strict=True):
@@ -257,7 +257,7 @@ def _stacked(lanes: Sequence[_Lane], m: int) -> list[_Lane]:
     parts = [lane.vectors if hasattr(lane, "vectors") else lane.start.expand(m, -1) for lane in lanes]
     together = torch.stack(parts)
     for lane, vectors in zip(lanes, together, strict=True):
-        lane.hold(vectors)
+        lane.set_models(vectors)
     return list(lanes)
 
 

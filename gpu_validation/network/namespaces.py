@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 COMMAND_TIMEOUT_S = 20.0
 READY = "ready"
-HOLD = ("sh", "-c", f"echo {READY}; read wait")
+HELPER = ("sh", "-c", f"echo {READY}; read wait")
 
 
 class NetworkUnavailable(RuntimeError):  # noqa: N818  a public name
@@ -65,7 +65,7 @@ def create(count: int, *, in_user_namespace: bool) -> tuple[Space, ...]:
         for _ in range(count):
             first = spaces[0] if spaces and in_user_namespace else None
             prefix = ["unshare", *user, "--net"] if first is None else [*inside(first), "unshare", "--net"]
-            spaces.append(_hold([*prefix, *HOLD], owner=first, with_user=in_user_namespace))
+            spaces.append(_open_space([*prefix, *HELPER], owner=first, with_user=in_user_namespace))
     except NetworkUnavailable:
         close(spaces)
         raise
@@ -184,7 +184,7 @@ def await_ready(process: subprocess.Popen[bytes], name: str) -> None:
     raise NetworkUnavailable(f"{name}: {complaint or ('it ended without a word' if answered else 'no answer')}")
 
 
-def _hold(command: Sequence[str], *, owner: Space | None, with_user: bool) -> Space:
+def _open_space(command: Sequence[str], *, owner: Space | None, with_user: bool) -> Space:
     """Start a helper that creates a namespace, open its descriptors, and end the helper.
 
     The namespace belongs to the user namespace of ``owner``, if given; ``with_user`` creates a new one.

@@ -27,10 +27,10 @@ def again_and_again(batches: Iterable[Any]) -> Iterator[Any]:
 
     An iterator is used once, and an empty iterable ends immediately.  Nothing is drawn before the first batch.
     """
-    return batches if isinstance(batches, Iterator) else _anew(batches)
+    return batches if isinstance(batches, Iterator) else _repeated(batches)
 
 
-def _anew(batches: Iterable[Any]) -> Iterator[Any]:
+def _repeated(batches: Iterable[Any]) -> Iterator[Any]:
     is_empty = False
     while not is_empty:
         is_empty = True

@@ -119,7 +119,7 @@ DIGITS = Task(SmallNetwork(batch=4, decay=1e-2), floor=0.587, rates=(0.02, 1.6))
 SOFTMAX = Task(LogisticRegression(batch=4, decay=1e-2), floor=0.741057, rates=(0.02, 1.6))  # on the same digits
 
 
-def apart(task: Task) -> Task:
+def heterogeneous(task: Task) -> Task:
     """Return the task with data of their own at every worker."""
     split = Dirichlet(WORKERS, alpha=0.1)
     return replace(task, workload=replace(cast(Any, task.workload), split=split))
@@ -127,9 +127,9 @@ def apart(task: Task) -> Task:
 
 TASKS = {
     "digits": DIGITS,
-    "digits, different": apart(DIGITS),
+    "digits, different": heterogeneous(DIGITS),
     "softmax": SOFTMAX,
-    "softmax, different": apart(SOFTMAX),
+    "softmax, different": heterogeneous(SOFTMAX),
 }
 
 

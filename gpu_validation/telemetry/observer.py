@@ -41,7 +41,7 @@ class Observer:
             The model, shape (d,).
         """
 
-    def meet(self, mean: torch.Tensor) -> None:
+    def record_mean(self, mean: torch.Tensor) -> None:
         """Record the mean of all ranks' models.
 
         Parameters
@@ -50,7 +50,9 @@ class Observer:
             The mean, shape (d,).
         """
 
-    def meet_movements(self, mean: torch.Tensor, own: torch.Tensor, decoded: torch.Tensor | None, members: int) -> None:
+    def record_movements(
+        self, mean: torch.Tensor, own: torch.Tensor, decoded: torch.Tensor | None, members: int
+    ) -> None:
         """Record the mean of the decoded movements, and this rank's movement before and after compression.
 
         Parameters

@@ -149,18 +149,20 @@ class Recorder(Observer):
             self._own = self._timed(model.clone)
             self._given, self._applied_from = self._timed(lambda: projection(model)), 0.0
 
-    def meet(self, mean: torch.Tensor) -> None:
+    def record_mean(self, mean: torch.Tensor) -> None:
         """Measure this rank's distance from the mean."""
         if self._own is not None:
             model, self._own = self._own, None
             self._away2 = self._timed(lambda: _square(model.to(mean.dtype) - mean))
             self._merged = self._timed(lambda: projection(mean))
 
-    def meet_movements(self, mean: torch.Tensor, own: torch.Tensor, decoded: torch.Tensor | None, members: int) -> None:
+    def record_movements(
+        self, mean: torch.Tensor, own: torch.Tensor, decoded: torch.Tensor | None, members: int
+    ) -> None:
         """Measure the distance from the mean, and the inner product with the other ranks' decoded movements."""
         if self._looking:
             self._own = own.to(mean)
-            self.meet(mean)
+            self.record_mean(mean)
             self._applied_from = self._timed(lambda: projection(self._worker.start))
             if decoded is not None:
                 self._given = self._timed(lambda: projection(decoded))

@@ -54,15 +54,15 @@ def _grouped(atoms: Sequence[Atom]) -> tuple[Atom, ...]:
     Cells of different k are nested, so that a group does not widen each time it moves to another cell.
     """
     if len({(low, high) for low, high, _ in atoms}) <= ATOMS:
-        return _united(atoms, lambda low, high: (low, high))
+        return _merged(atoms, lambda low, high: (low, high))
     lows = np.array([low for low, _, _ in atoms])
     width = 2.0 ** math.ceil(math.log2(max(float(np.ptp(lows)), 1e-300) / ATOMS))
     while np.unique(np.floor(lows / width)).size > ATOMS:
         width *= 2
-    return _united(atoms, lambda low, _: (math.floor(low / width), 0.0))
+    return _merged(atoms, lambda low, _: (math.floor(low / width), 0.0))
 
 
-def _united(atoms: Sequence[Atom], place: Callable[[float, float], tuple[float, float]]) -> tuple[Atom, ...]:
+def _merged(atoms: Sequence[Atom], place: Callable[[float, float], tuple[float, float]]) -> tuple[Atom, ...]:
     groups: dict[tuple[float, float], Atom] = {}
     for low, high, count in sorted(atoms):
         first, last, before = groups.get(place(low, high), (low, high, 0))

@@ -13,11 +13,11 @@ import torch.distributed as dist
 
 from gpu_validation import Nesterov
 from gpu_validation.averaging.exchange.parts import TwoShot
-from gpu_validation.averaging.membership.roll_call import Nodes
+from gpu_validation.averaging.membership.parts import Nodes
 from gpu_validation.averaging.merge.rules import Corrected
 from gpu_validation.averaging.periodic_averaging import PeriodicAveraging
 from gpu_validation.distributed.checkpoint import Checkpoint
-from gpu_validation.distributed.orphans import die_with
+from gpu_validation.distributed.orphans import end_with_parent
 from operators import ErrorFeedback, ScaledSign
 from tests.gpu_validation.test_killed_ranks import FORK, MOMENTS, SENTENCE, equal, network
 
@@ -63,7 +63,7 @@ class Killer:
 
 
 def rank_main(kind, rank, folder, run, killer):
-    die_with(os.getppid())
+    end_with_parent(os.getppid())
     torch.set_num_threads(1)
     ranks, settings = KINDS[kind]
     store = dist.FileStore(str(folder / run), ranks)

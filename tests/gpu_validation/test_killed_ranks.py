@@ -18,7 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 from gpu_validation.averaging.exchange.parts import TwoShot
 from gpu_validation.averaging.periodic_averaging import PeriodicAveraging
 from gpu_validation.distributed.checkpoint import Checkpoint
-from gpu_validation.distributed.orphans import die_with
+from gpu_validation.distributed.orphans import end_with_parent
 from operators import ErrorFeedback, ScaledSign
 from operators.ddp import register
 from operators.summed import SharedScale
@@ -121,7 +121,7 @@ def network():
 
 
 def rank_main(kind, rank, folder, run, killer):
-    die_with(os.getppid())
+    end_with_parent(os.getppid())
     torch.set_num_threads(1)
     store = dist.FileStore(str(folder / run), RANKS)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=RANKS, timeout=timedelta(seconds=30))

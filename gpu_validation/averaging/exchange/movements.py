@@ -548,7 +548,7 @@ class InSums(SendersRemember):
             except Refusal as refusal:
                 raise refusal from failure
             if first:
-                self._follow(outgoing, round_index)
+                self._follow_sums(outgoing, round_index)
             owners, row = self._summed(arrived, members, rows, steps, first)
             numbers.update(row)
             for rank in range(size):
@@ -563,7 +563,7 @@ class InSums(SendersRemember):
             sent = [end.exchange.outgoing if rank in members else None for rank, end in pairs]
             first = False
 
-    def _follow(self, outgoing: Sequence[Any], round_index: int) -> None:
+    def _follow_sums(self, outgoing: Sequence[Any], round_index: int) -> None:
         """Let the ranks that send nothing read the sums."""
         for end, messages in zip(self.senders, outgoing, strict=True):
             if messages is None:

@@ -155,11 +155,11 @@ class InNodes:
             return exchange.mean(shards, (), members=nodes, round_index=round_index, steps=steps)
         except Refusal as refusal:
             rank, reason = self._origin(refusal, place)
-            return self._told(MOVEMENT, rank, reason, refusal.__cause__)
+            return self._refusal(MOVEMENT, rank, reason, refusal.__cause__)
         except MeanRefused as refusal:
-            return self._told(MEAN, refusal.rank * self._per_node + place, FAILED, refusal.failure)
+            return self._refusal(MEAN, refusal.rank * self._per_node + place, FAILED, refusal.failure)
         except ValueError as damaged:  # a received message is invalid
-            return self._told(MEAN, self._hosted(place), FAILED, damaged)
+            return self._refusal(MEAN, self._hosted(place), FAILED, damaged)
 
     def _hosted(self, place: int) -> int:
         """Return the first rank with this place that is hosted here."""
@@ -173,7 +173,7 @@ class InNodes:
         return refusal.rank * self._per_node + place, refusal.reason  # a mean of finite movements is finite
 
     # -- refusals ----------------------------------------------------------------------------------------
-    def _told(self, what: int, rank: int, reason: int, failure: BaseException | None) -> int:
+    def _refusal(self, what: int, rank: int, reason: int, failure: BaseException | None) -> int:
         """Return the number of a refusal for the node's other places, and store the exception of a rank hosted here."""
         if rank in self._transport.ranks:
             self._failures[rank] = failure

@@ -64,24 +64,24 @@ class Survival:
 
     def join(self, engine: Rounds) -> None:
         """Start from the counters, the outer state and the unrounded model of rank 0."""
-        _go_on_from(engine, _state_of_rank_0(engine))
+        _resume_from(engine, _state_of_rank_0(engine))
 
     def end_round(self, engine: Rounds) -> list[Round]:
         """Average now, with the ranks that are present, and start the next round; return one record."""
         done, steps = engine.periods.rounds, engine.periods.local_steps
         unknown = [Round(done, steps, (0,) * engine.transport.size, 0.0, math.nan)]  # if the others have made it
         for attempt in range(ATTEMPTS):
-            before, accounts, broken = _kept(engine), None, False
+            before, accounts, broken = _snapshot(engine), None, False
             try:
                 accounts = engine.synchronise()
-                self._let_in(engine)
+                self._admit(engine)
             except RuntimeError as error:
                 if not _is_lost(error) or attempt + 1 == ATTEMPTS:
                     raise
                 broken = True
             if broken:  # outside the except block: the error would keep connections open that the other ranks wait for
                 if accounts is None:
-                    _put_back(engine, before)
+                    _restore(engine, before)
                 self._regroup(engine)
             if engine.periods.rounds > done:
                 return accounts or unknown
@@ -89,7 +89,7 @@ class Survival:
                 engine.periods.catch_up(steps)
         raise AssertionError("the last attempt returns or raises")
 
-    def _let_in(self, engine: Rounds) -> None:
+    def _admit(self, engine: Rounds) -> None:
         """Vote after a synchronisation; form a new group if ranks have asked to join and all ranks know of it."""
         votes = engine.transport.all_gather_floats([[float(self._quorum.asked()), float(self._quorum.served)]])
         asked, served = map(max, zip(*votes, strict=True))
@@ -99,11 +99,11 @@ class Survival:
 
     def _regroup(self, engine: Rounds) -> None:
         for attempt in range(ATTEMPTS):
-            rounds = self._quorum.meet(engine.periods.rounds)
+            rounds = self._quorum.form_group(engine.periods.rounds)
             assert isinstance(engine.transport, ProcessTransport)  # a quorum makes the process group
             engine.transport.rejoin()
             try:
-                _welcome(engine, rounds)
+                _resynchronise(engine, rounds)
             except RuntimeError as error:
                 if not is_lost(error) or attempt + 1 == ATTEMPTS:
                     raise
@@ -111,14 +111,14 @@ class Survival:
                 return
 
 
-def _kept(engine: Rounds) -> dict[str, Any]:
+def _snapshot(engine: Rounds) -> dict[str, Any]:
     """Return a copy of all that a synchronisation changes."""
     worker = engine.workers[0]
     buffers = [buffer.clone() for buffer in worker.buffers]
     return {"model": worker.vector(), "buffers": buffers, "rounds": copy.deepcopy(engine.state_dict())}
 
 
-def _put_back(engine: Rounds, kept: dict[str, Any]) -> None:
+def _restore(engine: Rounds, kept: dict[str, Any]) -> None:
     worker = engine.workers[0]
     load(kept["model"], worker.parameters)
     for buffer, value in zip(worker.buffers, kept["buffers"], strict=True):
@@ -126,7 +126,7 @@ def _put_back(engine: Rounds, kept: dict[str, Any]) -> None:
     engine.load_state_dict(kept["rounds"])
 
 
-def _welcome(engine: Rounds, rounds: int) -> None:
+def _resynchronise(engine: Rounds, rounds: int) -> None:
     """Join the collectives of a starting rank; take rank 0's model if rank 0 has done more rounds."""
     engine.transport.broadcast([[torch.zeros(1, dtype=torch.int64)]])
     engine.require_equal_ranks()
@@ -142,7 +142,7 @@ def _welcome(engine: Rounds, rounds: int) -> None:
             for tensor, value in zip(model, copies, strict=True):
                 tensor.copy_(value)
         engine.begin_together()
-        _go_on_from(engine, state)
+        _resume_from(engine, state)
     else:
         engine.connect()
 
@@ -165,7 +165,7 @@ def _state_of_rank_0(engine: Rounds) -> dict[str, Any]:
     return state
 
 
-def _go_on_from(engine: Rounds, state: dict[str, Any]) -> None:
+def _resume_from(engine: Rounds, state: dict[str, Any]) -> None:
     worker = engine.workers[0]
     engine.outer.load_state_dict(state["outer"])
     engine.periods.load_state_dict(engine.periods.state_dict() | {"counters": state["counters"]})

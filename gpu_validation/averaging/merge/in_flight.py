@@ -16,7 +16,7 @@ import torch
 from operators.ddp.collectives import Refusal
 from operators.fingerprint import require_like
 
-from ...distributed.in_flight import Flight, Landed
+from ...distributed.in_flight import Flight, Finished
 from ...distributed.step_check import UnevenModels
 from ...distributed.tensors import all_finite, as_bytes, assign, first_not_finite, is_finite
 from ...distributed.transport import Transport
@@ -24,7 +24,7 @@ from ...records.round import Error
 from ..buffers_and_states import BuffersAndStates
 from ..exchange.movements import CHANGED, NOT_FINITE, MeanRefused, Payload, explanation, overflow_in_words
 from ..exchange.nodes import movements_of
-from ..membership.roll_call import Present, RollCall
+from ..membership.parts import Presence, Present
 from ..outer import OuterOptimizer
 from ..settings import Settings
 from ..worker import Buffers, Worker
@@ -125,7 +125,7 @@ class Part:
         if arrival is not None:
             require_like(arrival["mean"].to(like), like, "in_flight")
             arrival = restored(arrival, like)
-        self.flight = None if arrival is None else Landed(arrival)
+        self.flight = None if arrival is None else Finished(arrival)
         self.send_after, self.merge_after, self.messages = state["plan"]
         self.buffers, self.steps = state["buffers"], list(state["steps"])
         rests = state.get("rests")
@@ -175,10 +175,10 @@ class Overlapped:
         settings: Settings,
         outer: Callable[..., OuterOptimizer],
         beside: BuffersAndStates,
-        roll_call: RollCall | None = None,
+        presence: Presence | None = None,
     ) -> None:
         self.beside, self._outer, self.changed = beside, outer, False
-        self.roll_call, self.idle = roll_call, False  # idle: the last round's messages had no members
+        self.presence, self.idle = presence, False  # idle: the last round's messages had no members
         self.workers, self.transport, self.settings = workers, transport, settings
         self.rule, self.whole = settings.merge, settings.operator is None
         self.payload = Payload(0, transport.size)
@@ -268,7 +268,7 @@ class Overlapped:
             ]
         self.accounts = []
 
-    def meet(self, models: Sequence[torch.Tensor]) -> None:
+    def restart_from(self, models: Sequence[torch.Tensor]) -> None:
         """Set the common model to ``models``, one equal copy per worker, shape (d,)."""
         for part in self.parts:
             part.common.thetas = [model[part.start : part.stop].clone() for model in models]
@@ -345,7 +345,7 @@ class Overlapped:
         if snapshots is not None:
             part.buffers = [snapshot.buffers for snapshot in snapshots]
         travel = self._of_vectors(part, vectors, base, steps) if self.whole else self._of_movements(part, base, steps)
-        rows = None if self.roll_call is None else self.roll_call.rows(part.steps)
+        rows = None if self.presence is None else self.presence.rows(part.steps)
         part.steps = [0] * len(self.workers)
 
         index, averaging = part.messages, _averaging(part.messages, steps)
@@ -385,9 +385,9 @@ class Overlapped:
 
     def _members(self, rows: Sequence[Sequence[float]] | None) -> tuple[int, ...]:
         """Return the ranks that contribute to a message."""
-        if self.roll_call is None or rows is None:
+        if self.presence is None or rows is None:
             return tuple(range(self.transport.size))
-        return self.roll_call.call(rows).members
+        return self.presence.exchange(rows).members
 
     def _of_vectors(self, part: Part, vectors: Vectors, base: torch.Tensor | None, steps: int) -> Travel:
         """Return a function that averages whole vectors, followed by the count of steps."""

@@ -367,7 +367,7 @@ class MeasuredInputs(NoInputs):
         self._last: list[tuple[Any, Closure | None]] = [(None, None)] * len(workers)
         self._weights: list[Weights] | None = None
         self._turning = Turning()
-        self._follows = not getattr(periods.schedule, "overlapped", False)  # averagings end in a common model
+        self._has_common_model = not getattr(periods.schedule, "overlapped", False)  # averagings end in a common model
         self.evaluations = 0  # of the closures, on each worker
 
     @property
@@ -452,7 +452,7 @@ class MeasuredInputs(NoInputs):
 
     def _turn(self) -> None:
         """Store the angle between the mean model's last two movements, which is the same for all workers."""
-        if not self._follows:
+        if not self._has_common_model:
             return
         cosine = self._turning.cosine(self.workers[0].outgoing())
         for measured in self._found:
@@ -492,7 +492,7 @@ class ChoosingInputs(MeasuredInputs):
         """Return clock, learning rate and measurements of every worker, followed by those of its movement."""
         return [[*row, *of_movement] for row, of_movement in zip(super().rows(clock), self._movements, strict=True)]
 
-    def note_movements(self, movements: Sequence[tuple[float, float, float]]) -> None:
+    def record_movements(self, movements: Sequence[tuple[float, float, float]]) -> None:
         """Store (error2, norm2, mean2) of every worker hosted here for the next rows.
 
         They are the squared error of its message, the squared norm of its movement and that of the decoded mean.

@@ -93,8 +93,10 @@ def norms_of_all(place: RankContext, cells: Cells, operator: Operator, tau: int,
         cells.workload, operator, tau=tau, steps=cells.steps, seeds=(*cells.seeds, *local_seeds), m=place.size
     )
     n = len(runs)
-    apart = max(_apart(real.points, repeated.points[:n]), _apart(real.last, repeated.last[:n]))
-    apart = max(float(other) for other in gather_arrays(torch.tensor(apart)))
+    difference = max(
+        _largest_difference(real.points, repeated.points[:n]), _largest_difference(real.last, repeated.last[:n])
+    )
+    difference = max(float(other) for other in gather_arrays(torch.tensor(difference)))
     table = [_table(cells.workload, real)]
     share = -(-cells.virtual // place.size)
     local_table = torch.full((share, 3), math.nan, dtype=torch.float64)
@@ -103,10 +105,10 @@ def norms_of_all(place: RankContext, cells: Cells, operator: Operator, tau: int,
     parts = gather_arrays(local_table)
     table += [parts[i % place.size][i // place.size][None] for i in range(cells.virtual)]
     gradients, local, losses = (tuple(column.tolist()) for column in torch.cat(table).T)
-    return Norms(gradients, losses, local, apart, real.points.numel() + real.last.numel())
+    return Norms(gradients, losses, local, difference, real.points.numel() + real.last.numel())
 
 
-def _apart(real: torch.Tensor, repeated: torch.Tensor) -> float:
+def _largest_difference(real: torch.Tensor, repeated: torch.Tensor) -> float:
     return 0.0 if torch.equal(real, repeated) else float((real - repeated).abs().nan_to_num(nan=math.inf).max())
 
 

@@ -176,8 +176,8 @@ def _law_row(judge: Judge, law: Law, where: dict[str, Any]) -> Comparison:
     sample = Sample.of(law.values)
     if law.variance:
         return judge.tight(sample, law.mean, law.variance, law.margin, **about)
-    apart = max(abs(sample.low - law.mean), abs(sample.high - law.mean))
-    row = exact_row(sample.mean, law.mean, apart <= DETERMINED * abs(law.mean), n=sample.n, **about)
+    deviation = max(abs(sample.low - law.mean), abs(sample.high - law.mean))
+    row = exact_row(sample.mean, law.mean, deviation <= DETERMINED * abs(law.mean), n=sample.n, **about)
     return replace(row, interval=(sample.low, sample.high))
 
 

@@ -8,7 +8,7 @@ import torch
 
 from bounds.runtime import Coding, Constant, Links, RuntimeModel
 from gpu_validation.averaging.exchange.parts import Candidates, Cheapest, exchange_of, row_of, shared_trials, trial_of
-from gpu_validation.averaging.membership.roll_call import Uneven
+from gpu_validation.averaging.membership.parts import Uneven
 from gpu_validation.averaging.merge.rules import Corrected
 from gpu_validation.averaging.mixing import ring
 from gpu_validation.averaging.pacing.clock import SimulatedClock

@@ -9,7 +9,7 @@ import torch
 
 from bounds.schedules import AdaComm
 from gpu_validation.averaging.exchange.parts import Candidates, Cheapest, Gather, Sum, TwoShot
-from gpu_validation.averaging.membership.roll_call import Nodes, Uneven
+from gpu_validation.averaging.membership.parts import Nodes, Uneven
 from gpu_validation.averaging.merge.rules import Blocking, Corrected, Delayed, Eager, Overwrite
 from gpu_validation.averaging.mixing import Elastic, Full, Sampled, ring
 from gpu_validation.averaging.outer import BlockMomentum

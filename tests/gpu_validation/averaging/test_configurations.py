@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from gpu_validation.averaging.exchange.parts import TwoShot
-from gpu_validation.averaging.membership.roll_call import Nodes
+from gpu_validation.averaging.membership.parts import Nodes
 from gpu_validation.averaging.merge.rules import Corrected, Delayed, Eager, Overwrite
 from gpu_validation.averaging.mixing import ring
 from gpu_validation.averaging.outer import BlockMomentum, Nesterov

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bounds.schedules import AdaComm
 from gpu_validation.averaging.exchange.parts import TwoShot
-from gpu_validation.averaging.membership.roll_call import Nodes, Uneven
+from gpu_validation.averaging.membership.parts import Nodes, Uneven
 from gpu_validation.averaging.merge.rules import Blocking, Corrected, Delayed, Eager, Overwrite
 from gpu_validation.averaging.mixing import Elastic, Sampled, ring
 from gpu_validation.averaging.outer import BlockMomentum, Nesterov

@@ -7,7 +7,7 @@ import torch
 
 from gpu_validation.adapters.diloco import DiLoCo
 from gpu_validation.averaging.exchange.parts import TwoShot
-from gpu_validation.averaging.membership.roll_call import Nodes, Uneven
+from gpu_validation.averaging.membership.parts import Nodes, Uneven
 from gpu_validation.averaging.merge.rules import Corrected, Delayed, Eager
 from gpu_validation.averaging.mixing import Elastic, Sampled, ring
 from gpu_validation.averaging.outer import SGD

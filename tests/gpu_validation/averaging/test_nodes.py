@@ -11,7 +11,7 @@ from bounds.runtime import Constant, RuntimeModel, TwoShot
 from bounds.schedules import AdaComm
 from gpu_validation.averaging.exchange import parts
 from gpu_validation.averaging.exchange.parts import Cheapest
-from gpu_validation.averaging.membership.roll_call import All, Nodes
+from gpu_validation.averaging.membership.parts import All, Nodes
 from gpu_validation.averaging.merge.rules import Corrected
 from gpu_validation.averaging.mixing import Sampled
 from gpu_validation.averaging.outer import Nesterov

@@ -11,7 +11,7 @@ from torch.nn.utils import parametrizations, parametrize
 
 from gpu_validation.adapters.diloco import DiLoCo
 from gpu_validation.averaging.exchange.parts import TwoShot
-from gpu_validation.averaging.membership.roll_call import Nodes, Uneven
+from gpu_validation.averaging.membership.parts import Nodes, Uneven
 from gpu_validation.averaging.merge.rules import Corrected, Delayed, Eager, Overwrite
 from gpu_validation.averaging.mixing import Elastic, Sampled, ring
 from gpu_validation.averaging.outer import Nesterov

@@ -13,7 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 from bounds.schedules import AdaComm
 from gpu_validation import Nesterov, PeriodicAveraging
 from gpu_validation.averaging.exchange.parts import Gather
-from gpu_validation.averaging.membership.roll_call import Nodes, Uneven
+from gpu_validation.averaging.membership.parts import Nodes, Uneven
 from gpu_validation.averaging.merge.rules import Blocking, Corrected
 from gpu_validation.averaging.mixing import Sampled
 from gpu_validation.averaging.outer import BlockMomentum

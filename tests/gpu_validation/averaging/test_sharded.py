@@ -18,7 +18,7 @@ from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_di
 from bounds.schedules import PostLocal
 from gpu_validation import SGD, Nesterov, PeriodicAveraging, SimulatedWorkers
 from gpu_validation.averaging.exchange.parts import TwoShot
-from gpu_validation.averaging.membership.roll_call import Uneven
+from gpu_validation.averaging.membership.parts import Uneven
 from gpu_validation.averaging.merge.rules import Blocking, Corrected
 from operators import QSGD, TCDQ, ErrorFeedback, Key, ScaledSign
 from tests.gpu_validation.ranks import in_ranks

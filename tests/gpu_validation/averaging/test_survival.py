@@ -17,10 +17,10 @@ import torch.distributed as dist
 from bounds.schedules import AdaComm
 from gpu_validation import Nesterov, PeriodicAveraging, Quorum
 from gpu_validation.averaging.exchange.parts import TwoShot
-from gpu_validation.averaging.membership.roll_call import All
+from gpu_validation.averaging.membership.parts import All
 from gpu_validation.averaging.merge.rules import Blocking, Corrected
 from gpu_validation.averaging.mixing import ring
-from gpu_validation.distributed.orphans import die_with
+from gpu_validation.distributed.orphans import end_with_parent
 from operators import QSGD, ErrorFeedback, Key, ScaledSign
 
 pytestmark = pytest.mark.timeout(300)
@@ -63,13 +63,13 @@ class Ranks:
 
     def _serve(self, parent):
         """Hold the store; not in the parent, where a fork could copy a lock that the store's thread holds."""
-        die_with(parent)
+        end_with_parent(parent)
         server = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
         self.inbox.put(server.port)
         signal.pause()
 
     def _main(self, member, parent):
-        die_with(parent)
+        end_with_parent(parent)
         torch.set_num_threads(1)
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
         store = dist.TCPStore("127.0.0.1", self.port, is_master=False, timeout=timedelta(seconds=60))

@@ -7,7 +7,7 @@ import torch
 from bounds.runtime import Constant, RuntimeModel, TwoShot
 from bounds.schedules import AdaComm
 from gpu_validation.averaging.exchange import parts
-from gpu_validation.averaging.membership.roll_call import All, Uneven
+from gpu_validation.averaging.membership.parts import All, Uneven
 from gpu_validation.averaging.merge.rules import Blocking, Corrected, Delayed, Eager, Overwrite
 from gpu_validation.averaging.mixing import Sampled, ring
 from gpu_validation.averaging.outer import Nesterov
@@ -153,7 +153,7 @@ def test_means_are_over_those_that_have_made_steps():
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_leaving_together_is_averaging_at_the_end(name):
-    """Ranks with as many steps each end as by average(), also within a round; only the roll call is sent besides."""
+    """Ranks with as many steps each end as by average(), also within a round; only the step counts are sent besides."""
     given = SETTINGS[name]
     models, workers = simulated((7, 7, 7), given)
     straight = [Point() for _ in range(3)]

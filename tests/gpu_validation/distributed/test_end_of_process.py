@@ -33,7 +33,7 @@ from gpu_validation import Corrected, PeriodicAveraging
 dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
 model = torch.nn.Linear(2, 1)
 averaging = PeriodicAveraging(model, torch.optim.SGD(model.parameters(), lr=0.1), **{settings})
-averaging.transport.waiting_room(5)
+averaging.transport.group_with_timeout(5)
 for _ in range(4):
     model(torch.ones(1, 2)).sum().backward()
     averaging.step()

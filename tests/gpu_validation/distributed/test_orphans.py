@@ -11,8 +11,8 @@ import pytest
 FORBIDDEN = "import os\ndef no(*_): raise PermissionError\nos.pidfd_open = no\n"
 CHILD = """
 import os, sys, time
-from gpu_validation.distributed.orphans import die_with
-die_with(int(sys.argv[1]))
+from gpu_validation.distributed.orphans import end_with_parent
+end_with_parent(int(sys.argv[1]))
 print(os.getpid(), flush=True)
 time.sleep(float(sys.argv[2]))
 print("end of script", flush=True)

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.timeout(60)
 TIMEOUT_S = 10.0
 
 
-class Meetings:
+class Groups:
     """Members in threads; time passes only when the test says so."""
 
     def __init__(self, monkeypatch, most, least=1):
@@ -36,18 +36,18 @@ class Meetings:
             self.broken -= 1
             raise RuntimeError("gloo: connection refused")
 
-    def meet(self, members, rounds, *, seconds=0.0):
-        """What every one's meeting returns or raises; time passes when all of them are waiting."""
+    def form_group(self, members, rounds, *, seconds=0.0):
+        """What every member returns or raises; time passes when all of them are waiting."""
         found = {}
 
-        def meet(member):
+        def form_group(member):
             try:
-                found[member] = member.meet(rounds[members.index(member)])
+                found[member] = member.form_group(rounds[members.index(member)])
             except QuorumLost as lost:
                 found[member] = lost
 
         desks = [(dist.PrefixStore(f"attempt {m._attempt + 1}", self.store), str(m.member)) for m in members]
-        threads = [threading.Thread(target=meet, args=(member,), daemon=True) for member in members]
+        threads = [threading.Thread(target=form_group, args=(member,), daemon=True) for member in members]
         for thread in threads:
             thread.start()
         if seconds:
@@ -64,65 +64,65 @@ class Meetings:
 
 
 @pytest.fixture
-def meetings(monkeypatch):
-    return Meetings(monkeypatch, most=3)
+def groups(monkeypatch):
+    return Groups(monkeypatch, most=3)
 
 
-def test_all_are_waited_for_at_the_start_and_the_furthest_has_rank_0(meetings):
-    assert meetings.meet(meetings.members, [NEW] * 3) == [NEW] * 3
-    assert {member.roster for member in meetings.members} == {(0, 1, 2)}
+def test_all_are_waited_for_at_the_start_and_the_furthest_has_rank_0(groups):
+    assert groups.form_group(groups.members, [NEW] * 3) == [NEW] * 3
+    assert {member.roster for member in groups.members} == {(0, 1, 2)}
 
-    assert meetings.meet(meetings.members, [4, 4, 5]) == [4, 4, 5]
-    assert {member.roster for member in meetings.members} == {(2, 0, 1)}
+    assert groups.form_group(groups.members, [4, 4, 5]) == [4, 4, 5]
+    assert {member.roster for member in groups.members} == {(2, 0, 1)}
 
 
-def test_who_does_not_come_is_left_out_when_the_time_is_over(meetings):
-    meetings.meet(meetings.members, [NEW] * 3)
+def test_who_does_not_come_is_left_out_when_the_time_is_over(groups):
+    groups.form_group(groups.members, [NEW] * 3)
 
-    survivors = meetings.members[::2]
-    assert meetings.meet(survivors, [7, 7], seconds=TIMEOUT_S + 1) == [7, 7]
+    survivors = groups.members[::2]
+    assert groups.form_group(survivors, [7, 7], seconds=TIMEOUT_S + 1) == [7, 7]
     assert {member.roster for member in survivors} == {(0, 2)}
 
 
-def test_who_comes_too_late_asks_to_be_let_in_and_its_state_does_not_count(meetings):
-    first, late, last = meetings.members
-    meetings.meet(meetings.members, [NEW] * 3)
-    meetings.meet([first, last], [7, 7], seconds=TIMEOUT_S + 1)
+def test_who_comes_too_late_asks_to_be_let_in_and_its_state_does_not_count(groups):
+    first, late, last = groups.members
+    groups.form_group(groups.members, [NEW] * 3)
+    groups.form_group([first, last], [7, 7], seconds=TIMEOUT_S + 1)
 
-    asking = threading.Thread(target=lambda: rounds.append(late.meet(9)), daemon=True)
+    asking = threading.Thread(target=lambda: rounds.append(late.form_group(9)), daemon=True)
     rounds = []
     asking.start()
-    meetings.await_that(first.asked)
-    assert meetings.meet([first, last], [8, 8]) == [8, 8]
+    groups.await_that(first.asked)
+    assert groups.form_group([first, last], [8, 8]) == [8, 8]
     asking.join(30)
     assert rounds == [NEW]
     assert first.roster == last.roster == late.roster == (0, 2, 1)
 
 
-def test_a_group_that_cannot_be_made_is_tried_again(meetings):
-    meetings.meet(meetings.members, [NEW] * 3)
-    meetings.broken = 3  # of every member once
-    assert meetings.meet(meetings.members, [2] * 3) == [2] * 3
-    assert {member._attempt for member in meetings.members} == {3}
+def test_a_group_that_cannot_be_made_is_tried_again(groups):
+    groups.form_group(groups.members, [NEW] * 3)
+    groups.broken = 3  # of every member once
+    assert groups.form_group(groups.members, [2] * 3) == [2] * 3
+    assert {member._attempt for member in groups.members} == {3}
 
 
 def test_fewer_than_the_quorum_end_with_a_sentence(monkeypatch):
-    meetings = Meetings(monkeypatch, most=3, least=2)
-    meetings.meet(meetings.members, [NEW] * 3)
+    groups = Groups(monkeypatch, most=3, least=2)
+    groups.form_group(groups.members, [NEW] * 3)
 
-    (lost,) = meetings.meet(meetings.members[:1], [3], seconds=TIMEOUT_S + 1)
+    (lost,) = groups.form_group(groups.members[:1], [3], seconds=TIMEOUT_S + 1)
     assert "only 1 of the 2 members that a quorum needs are present after 10 s: [0]" in str(lost)
     assert "\n" not in str(lost)
 
 
-def test_who_is_never_let_in_ends_with_a_sentence(meetings):
-    meetings.meet(meetings.members, [NEW] * 3)
+def test_who_is_never_let_in_ends_with_a_sentence(groups):
+    groups.form_group(groups.members, [NEW] * 3)
 
-    newcomer, said = meetings.member(1, 3), []
-    asking = threading.Thread(target=lambda: said.extend(meetings.meet([newcomer], [NEW])), daemon=True)
+    newcomer, said = groups.member(1, 3), []
+    asking = threading.Thread(target=lambda: said.extend(groups.form_group([newcomer], [NEW])), daemon=True)
     asking.start()
-    meetings.await_that(newcomer.asked)
-    meetings.seconds += 3 * TIMEOUT_S + 1
+    groups.await_that(newcomer.asked)
+    groups.seconds += 3 * TIMEOUT_S + 1
     asking.join(30)
     assert "member 1 was not admitted for 30 s" in str(said[0])
 

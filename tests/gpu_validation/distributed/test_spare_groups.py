@@ -18,7 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from gpu_validation import PeriodicAveraging, pilot
 from gpu_validation.averaging.exchange.parts import TwoShot
-from gpu_validation.averaging.membership.roll_call import Nodes, Uneven
+from gpu_validation.averaging.membership.parts import Nodes, Uneven
 from gpu_validation.averaging.merge.rules import Blocking, Corrected, Delayed, Eager, Overwrite
 from gpu_validation.averaging.outer import Nesterov
 from gpu_validation.distributed.collectives import ProcessTransport
@@ -257,19 +257,19 @@ def test_a_hundred_thousand_averagings_keep_memory_and_descriptors():
 
 def test_groups_are_used_again_only_when_free_everywhere_and_sound():
     def work(place):
-        first, second = ProcessTransport.apart(), ProcessTransport.apart()
+        first, second = ProcessTransport.with_own_group(), ProcessTransport.with_own_group()
         names = [first.group.group_name, second.group.group_name]
         if place.rank == 0:
             del first  # on this rank alone
-        third = ProcessTransport.apart()
+        third = ProcessTransport.with_own_group()
         names.append(third.group.group_name)
         first = None
-        fourth = ProcessTransport.apart()
+        fourth = ProcessTransport.with_own_group()
         names.append(fourth.group.group_name)
         if place.rank == 1:
             second.spare.failed = True
         second = None
-        names.append(ProcessTransport.apart().group.group_name)
+        names.append(ProcessTransport.with_own_group().group.group_name)
         return names
 
     names, others = in_ranks(work, processes=2)

@@ -46,7 +46,7 @@ def test_all_ranks_choose_the_way_whose_least_seconds_sum_to_least():
     for turn in range(3 * TRIALS):
         assert first.way == second.way == (AT_ONCE, 1, 4)[turn % 3]
         late = 100.0 * (turn // 3 != 1)  # all but the second time of each way
-        compare.append([trial.note(late + seconds[trial.way][i]) for i, trial in enumerate((first, second))])
+        compare.append([trial.record(late + seconds[trial.way][i]) for i, trial in enumerate((first, second))])
 
     assert compare == [[False, False]] * (3 * TRIALS - 1) + [[True, True]]
     assert (first.best_s, second.best_s) == ([3.0, 5.0, 6.0], [9.0, 4.0, 6.0])

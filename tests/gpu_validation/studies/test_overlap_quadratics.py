@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from bounds.dynamics.outer import Workers
-from gpu_validation.studies.overlap_problems import STEP, TASKS, Trial, apart, directions, predicted_times, quadratic_of
+from gpu_validation.studies.overlap_problems import (
+    STEP,
+    TASKS,
+    Trial,
+    directions,
+    heterogeneous,
+    predicted_times,
+    quadratic_of,
+)
 from gpu_validation.workloads import LogisticRegression
 from gpu_validation.workloads.data import Bundled
 
@@ -32,7 +40,7 @@ def test_curvature_and_start_are_those_of_the_problem():
 
 
 def test_workers_with_data_of_their_own_have_minimisers_of_their_own_and_a_common_one():
-    workers = quadratic_of(apart(SMALL))
+    workers = quadratic_of(heterogeneous(SMALL))
 
     assert np.ptp(workers.centres, axis=0).max() > 0.1
     assert np.abs(workers.minimiser).max() < 1e-3

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from gpu_validation.averaging.exchange.parts import Gather, TwoShot
-from gpu_validation.averaging.membership.roll_call import Nodes
+from gpu_validation.averaging.membership.parts import Nodes
 from gpu_validation.averaging.merge.rules import Corrected
 from gpu_validation.averaging.periodic_averaging import PeriodicAveraging
 from gpu_validation.judging.verdict import Verdict

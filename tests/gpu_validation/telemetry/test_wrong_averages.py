@@ -9,7 +9,7 @@ import torch
 
 from gpu_validation.averaging.exchange.movements import Receiver
 from gpu_validation.averaging.exchange.parts import TwoShot
-from gpu_validation.averaging.membership.roll_call import Uneven
+from gpu_validation.averaging.membership.parts import Uneven
 from gpu_validation.averaging.mixing import Sampled
 from gpu_validation.averaging.outer import BlockMomentum
 from gpu_validation.averaging.periodic_averaging import PeriodicAveraging

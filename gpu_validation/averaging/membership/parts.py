@@ -1,7 +1,7 @@
-"""Membership parts, and roll calls before synchronisations of ranks that may run out of data.
+"""Membership parts, and which ranks take part in a synchronisation where ranks may run out of data.
 
-A rank counts if it has made a local step since the last roll call.  A rank that has left still forwards messages, so
-that the process group does not change and all ranks hold the same model after every synchronisation.
+A rank counts if it has made a local step since the last synchronisation.  A rank that has left still
+forwards messages, so that the process group does not change and all ranks hold the same model afterwards.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class All:
 class Uneven:
     """Ranks may have different numbers of local steps; each rank ends with ``leave``.
 
-    Every averaging begins with a roll call of 8 bytes from every rank to every other.
+    Before every averaging, each rank sends its number of steps (8 bytes) to every other rank.
     """
 
 
@@ -87,17 +87,17 @@ class Present(Mixing):
 
 
 @dataclass(frozen=True)
-class Attendance:
-    """Result of a roll call, the same on all ranks.
+class Participants:
+    """Ranks that take part in a synchronisation, the same on all ranks.
 
     Parameters
     ----------
     members : tuple of int
-        Ranks that have made a local step since the last roll call, or that are still training.
+        Ranks that have made a local step since the last synchronisation, or that are still training.
     active : tuple of int
         Ranks that are still training.
     steps : int
-        Largest number of local steps of any rank since the last roll call.
+        Largest number of local steps of any rank since the last synchronisation.
     """
 
     members: tuple[int, ...]
@@ -105,13 +105,13 @@ class Attendance:
     steps: int
 
 
-class RollCall:
-    """Roll calls of the ranks hosted here: each sends 8 bytes to every other rank."""
+class Presence:
+    """Presence of the ranks hosted here, each of which sends its step count (8 bytes) to every other rank."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self.left: set[int] = set()  # of the ranks hosted here
-        self.gone: set[int] = set()  # of all ranks, by the last roll call
+        self.gone: set[int] = set()  # of all ranks, by the last exchange
         self.over = False
 
     def leave(self, rank: int) -> None:
@@ -138,12 +138,12 @@ class RollCall:
         return [rank not in self.left for rank in self._transport.ranks]
 
     def rows(self, steps: Sequence[int]) -> list[list[float]]:
-        """Return the roll-call row of every rank hosted here, from its local steps since the last roll call."""
+        """Return the row of every rank hosted here, from its local steps since the last exchange."""
         ranks = zip(self._transport.ranks, steps, strict=True)
         return [[float(-1 - count if rank in self.left else count)] for rank, count in ranks]
 
-    def call(self, rows: Sequence[Sequence[float]]) -> Attendance:
-        """Exchange the rows of ``rows`` and return the attendance; every rank must call it.
+    def exchange(self, rows: Sequence[Sequence[float]]) -> Participants:
+        """Exchange the rows of ``rows`` and return who takes part; every rank must call it.
 
         Raises
         ------
@@ -158,8 +158,8 @@ class RollCall:
             raise UnevenSteps(
                 f"all training ranks must make equally many local steps; got {counts}, of which {active} still train"
             )
-        return Attendance(tuple(r for r, count in enumerate(counts) if count or r in active), active, max(counts))
+        return Participants(tuple(r for r, count in enumerate(counts) if count or r in active), active, max(counts))
 
-    def note(self, attendance: Attendance) -> None:
+    def record(self, participants: Participants) -> None:
         """Store which ranks have left."""
-        self.gone = {rank for rank in range(self._transport.size) if rank not in attendance.active}
+        self.gone = {rank for rank in range(self._transport.size) if rank not in participants.active}
