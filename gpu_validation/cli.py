@@ -22,15 +22,15 @@ from bounds.spelling import real_number, whole_number
 from ratedist.interfaces.commands import AddedCommand, OneLineParser
 from ratedist.interfaces.exit_status import CRASHED, FILES, OK, USAGE, every_interrupt_heard, statuses_text
 
-from .engines.names import ENGINES
 from .records.exit_status import Terminated, UsageError, ending
+from .studies.engines.names import ENGINES
 from .telemetry.command import add_arguments, attach
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from .engines.engine import Engine
     from .studies.carry_out import StudyOutcome
+    from .studies.engines.engine import Engine
     from .studies.study import Study
 
 EXTRA = {"torch": "torch", "matplotlib": "matplotlib", "sklearn": "scikit-learn"}  # packages of ratedist[validate]
@@ -85,7 +85,7 @@ def _run_study(options: argparse.Namespace, program: str) -> int:
     preset: Study | None = None
     try:
         _import_numpy()
-        from .distributed import launch
+        from .processes import launch
         from .studies.outside import preset_named
 
         launch.patience_s = options.patience
@@ -249,8 +249,8 @@ def _engine(preset: Study, out: Path, name: str | None, jobs: int | None) -> Eng
         if jobs is not None:
             raise UsageError(f"--jobs {jobs} is for --on: give --on local too, or leave it out")
         return None
-    from .engines.named import engine_named
     from .studies.carry_out import require_units
+    from .studies.engines.named import engine_named
 
     require_units(preset)
     return engine_named(

@@ -68,7 +68,7 @@ FIRST = (  # long ones, and those whose ranks are forks of this process: begun b
     *("tests/test_framework_scripts.py", "tests/test_public_scripts.py", "tests/docs/test_notebooks.py"),
     *("tests/test_ten_minute_guide.py", "tests/test_training_guides.py", "tests/test_readme.py"),
     *("tests/test_auto_tau_guide.py", "tests/gpu_validation/adapters/test_flower.py"),
-    *("tests/gpu_validation/engines/test_dask.py", "tests/test_ctrl_c.py", "tests/test_installed_wheel.py"),
+    *("tests/gpu_validation/studies/engines/test_dask.py", "tests/test_ctrl_c.py", "tests/test_installed_wheel.py"),
 )
 
 

@@ -50,7 +50,7 @@ FOUND = {
     ),
     "operators.kernels.backend": ("operators.kernels.",),
     "ratedist.calls": ("ratedist.calls.",),
-    "gpu_validation.engines.local": ("gpu_validation.engines.worker",),
+    "gpu_validation.studies.engines.local": ("gpu_validation.studies.engines.worker",),
     "gpu_validation.studies.presets": ("gpu_validation.studies.",),
 }
 
@@ -61,7 +61,7 @@ NIGHTLY = {
     "tests/test_auto_tau_guide.py": "",  # local_sgd/test_auto*.py
     "tests/test_installed_wheel.py": "",  # test_architecture: the files of the wheel
     "tests/compatibility/test_elastic_restart.py": "",  # distributed/test_torchrun.py
-    "tests/gpu_validation/engines/test_dask.py": "",  # the same laws of engines on the local one
+    "tests/gpu_validation/studies/engines/test_dask.py": "",  # the same laws of engines on the local one
     "tests/gpu_validation/adapters/test_flower.py::test_a_federation_gives_the_bits_and_bytes_of_a_plain_loop": "",
     "tests/gpu_validation/averaging/test_survival.py::test_survivors_go_on_whenever_a_rank_dies": r"outer",
     "tests/gpu_validation/studies/test_on_engine.py::test_the_command_runs_on_dask": "",

@@ -38,8 +38,8 @@ from bounds.schedules import AdaComm, GradientRetention, GradientRetentionState,
 from gpu_validation.averaging.pacing.probing import MeasuredInputs
 from gpu_validation.averaging.periodic_averaging import PeriodicAveraging
 from gpu_validation.averaging.settings import Pacing
-from gpu_validation.distributed.launch import RankContext
-from gpu_validation.distributed.scheduling import Scheduling
+from gpu_validation.processes.launch import RankContext
+from gpu_validation.processes.linux import Scheduling
 from operators import Identity
 
 INPUTS, OUTPUTS, BATCH = 64, 10, 64

@@ -25,10 +25,10 @@ from typing import Any
 
 from bounds.runtime import Coding, Links, RuntimeModel, ShiftedExponential
 from gpu_validation.averaging.exchange.parts import LADDER, Candidates, exchange_named
-from gpu_validation.measurement.batched_simulation import simulate_together
-from gpu_validation.measurement.simulation import simulate
-from gpu_validation.measurement.spec import TrainingRun
 from gpu_validation.records.storage import Record
+from gpu_validation.studies.runs.batched_simulation import simulate_together
+from gpu_validation.studies.runs.simulation import simulate
+from gpu_validation.studies.runs.spec import TrainingRun
 from gpu_validation.workloads import Kink, LogisticRegression, Quadratic, SmallNetwork, Workload
 from gpu_validation.workloads.data import Dirichlet
 from operators import specification

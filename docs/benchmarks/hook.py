@@ -27,8 +27,8 @@ import torch.distributed as dist
 from comparing import quotient
 from ranks import Action, at_rate, backward_passes, in_turns, on_network
 
-from gpu_validation.distributed.launch import RankContext
-from gpu_validation.distributed.scheduling import Scheduling
+from gpu_validation.processes.launch import RankContext
+from gpu_validation.processes.linux import Scheduling
 from operators import TCDQ, Key, KLevel, Operator, TernGrad
 
 LEAST, MOST = 5, 100  # passes of every method

@@ -31,9 +31,9 @@ from ranks import Record, on_network
 
 from gpu_validation import PeriodicAveraging
 from gpu_validation.averaging.merge.rules import Blocking, Corrected, Delayed, Merge
-from gpu_validation.distributed.launch import RankContext
 from gpu_validation.network import Shape
 from gpu_validation.network.port import Port
+from gpu_validation.processes.launch import RankContext
 
 WARM_UP = 2  # rounds that are not counted
 ALONE = 6  # averagings timed by themselves

@@ -26,9 +26,9 @@ from torch.nn.functional import cross_entropy
 
 from gpu_validation.averaging.exchange.parts import exchange_named
 from gpu_validation.averaging.periodic_averaging import PeriodicAveraging
-from gpu_validation.distributed.launch import RankContext
-from gpu_validation.distributed.scheduling import Scheduling
 from gpu_validation.piloting.pilot import pilot
+from gpu_validation.processes.launch import RankContext
+from gpu_validation.processes.linux import Scheduling
 from operators import ErrorFeedback, Key, Operator, compressor, specification
 from ratedist.pilots.pilot import Pilot
 from ratedist.plans.run import Rhythm

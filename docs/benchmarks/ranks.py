@@ -12,9 +12,9 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from gpu_validation.distributed.launch import RankContext, run_ranks
-from gpu_validation.distributed.scheduling import Scheduling
 from gpu_validation.network import Network, Shape
+from gpu_validation.processes.launch import RankContext, run_ranks
+from gpu_validation.processes.linux import Scheduling
 from operators import Feedback, Operator
 from operators.ddp import register
 from operators.exchange.choice import Exchange

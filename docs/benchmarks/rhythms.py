@@ -29,11 +29,11 @@ from torch.nn.parallel import DistributedDataParallel
 from bounds.claims import Unbiased
 from gpu_validation import PeriodicAveraging
 from gpu_validation.averaging.merge.rules import Corrected
-from gpu_validation.distributed.launch import RankContext
-from gpu_validation.distributed.scheduling import Scheduling
-from gpu_validation.distributed.ways import SETTLED
 from gpu_validation.network import Shape
 from gpu_validation.piloting.links import sums_at_once, timed_links
+from gpu_validation.processes.launch import RankContext
+from gpu_validation.processes.linux import Scheduling
+from gpu_validation.processes.vectors import SETTLED
 from ratedist.cluster.cluster import Cluster
 from ratedist.cluster.travel import DENSE_BITS, Travel
 from ratedist.plans.run import BACKWARD_SHARE, PlannedRun, Rhythm

@@ -25,7 +25,7 @@ from torch.distributed.algorithms.model_averaging.averagers import PeriodicModel
 
 from gpu_validation.averaging.exchange import parts
 from gpu_validation.averaging.periodic_averaging import PeriodicAveraging
-from gpu_validation.distributed.launch import RankContext
+from gpu_validation.processes.launch import RankContext
 from operators import TCDQ, ErrorFeedback, Feedback, Key, KLevel, Operator, ScaledSign, TernGrad
 from operators.exchange import TwoShot
 

@@ -9,7 +9,7 @@ import torch.distributed as dist
 from ..averaging.pacing.probing import MeasuredInputs
 from ..averaging.periodic_averaging import PeriodicAveraging
 from ..averaging.settings import Parts
-from ..distributed.collectives import ProcessTransport
+from ..processes.collectives import ProcessTransport
 
 
 class AveragingKeywords(Parts, total=False):

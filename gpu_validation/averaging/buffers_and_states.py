@@ -22,8 +22,8 @@ from typing import Any
 
 import torch
 
-from ..distributed.tensors import as_bytes, assign, flat
-from ..distributed.transport import Transport
+from ..processes.tensors import as_bytes, assign, flat
+from ..processes.transport import Transport
 from .mixing import Gossip, Mixing
 from .structure import described, difference, digest, texts_of_all
 from .worker import Buffers, Worker, averaged_buffers, contents, exact_mean, is_wide, not_finite, offenders

@@ -28,11 +28,11 @@ from operators.fingerprint import (
     require_own_state,
 )
 
-from ..distributed.learning_rates import require_rates
-from ..distributed.quorum import Quorum
-from ..distributed.step_check import UnevenModels
-from ..distributed.tensors import all_finite, first_not_finite, flat, is_finite, load
-from ..distributed.transport import Transport
+from ..processes.learning_rates import require_rates
+from ..processes.quorum import Quorum
+from ..processes.step_check import UnevenModels
+from ..processes.tensors import all_finite, first_not_finite, flat, is_finite, load
+from ..processes.transport import Transport
 from ..records.round import Error, Round
 from ..telemetry import Observer
 from .buffers_and_states import BuffersAndStates, Means, NotFiniteModel

@@ -19,8 +19,8 @@ import torch
 from operators import Key
 from operators.compressors.random_k import random_support
 
-from ..distributed.reduction import precision
-from ..distributed.transport import VectorTransport
+from ..processes.reduction import precision
+from ..processes.transport import VectorTransport
 
 State = Mapping[str, torch.Tensor]
 

@@ -34,9 +34,9 @@ from operators import Feedback, Key, Operator
 from operators.feedback.memoryless import warn_of_bias
 from operators.summed import Summed
 
-from ..distributed.collectives import PLACE_BITS, ProcessTransport
-from ..distributed.quorum import NEW, Quorum
-from ..distributed.transport import NodeLinks
+from ..processes.collectives import PLACE_BITS, ProcessTransport
+from ..processes.quorum import NEW, Quorum
+from ..processes.transport import NodeLinks
 from ..records.round import Round as Round
 from ..telemetry import Journal, Recorder
 from .engine import Engine, HasEngine

@@ -17,7 +17,7 @@ from operators.exchange.choice import lengths
 from operators.fingerprint import Fingerprint, fingerprint, made_optimizer
 from operators.summed import Summed
 
-from ..distributed.quorum import Quorum
+from ..processes.quorum import Quorum
 from ..records.numbers import whole_number
 from .exchange.parts import Candidates, Cheapest, ExchangePart, Gather, Sum, TwoShot, exchange_of
 from .membership.parts import All, Membership, Nodes, Uneven

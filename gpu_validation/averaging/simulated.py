@@ -20,10 +20,9 @@ import torch
 from operators import Message
 from operators.ddp.collectives import Refusal
 
-from ..distributed.in_flight import Finished
-from ..distributed.reduction import fold
-from ..distributed.tensors import as_bytes, assign
-from ..distributed.transport import NodeLinks
+from ..processes.reduction import fold
+from ..processes.tensors import as_bytes, assign
+from ..processes.transport import Finished, NodeLinks
 from ..records.round import Round
 from .engine import Engine, HasEngine
 from .pacing.clock import WallClock

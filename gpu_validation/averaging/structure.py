@@ -21,8 +21,8 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from operators.fingerprint import require_accepted
 
-from ..distributed.tensors import overlaps_itself
-from ..distributed.transport import Transport
+from ..processes.tensors import overlaps_itself
+from ..processes.transport import Transport
 
 
 def _of_torch(module: str, name: str) -> Any:

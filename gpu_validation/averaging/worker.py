@@ -12,9 +12,9 @@ import torch
 
 from operators.fingerprint import require_like
 
-from ..distributed.learning_rates import RoundRates, learning_rate
-from ..distributed.reduction import precision
-from ..distributed.tensors import as_bytes, distinct, flat
+from ..processes.learning_rates import RoundRates, learning_rate
+from ..processes.reduction import precision
+from ..processes.tensors import as_bytes, distinct, flat
 from .structure import (
     by_module,
     digest,

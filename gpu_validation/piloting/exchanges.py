@@ -18,8 +18,8 @@ from operators.exchange import TwoShot
 from operators.exchange.choice import lengths
 from ratedist.pilots.timings import ExchangeTimings
 
-from ..distributed.collectives import ProcessTransport
-from ..distributed.ways import SETTLED
+from ..processes.collectives import ProcessTransport
+from ..processes.vectors import SETTLED
 
 ROUNDS = 12
 WARM_UP = 2

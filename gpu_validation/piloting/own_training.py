@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 
-from ..distributed.tensors import flat
+from ..processes.tensors import flat
 
 Loss = Callable[[torch.nn.Module, Any], torch.Tensor]
 BeforeStep = Callable[[torch.nn.Module], object]

@@ -22,7 +22,7 @@ from bounds.claims import Contractive
 from operators import ErrorFeedback, Feedback, Key, Operator, specification
 from ratedist.pilots.progress import RoundTrial, RoundTrials
 
-from ..distributed.tensors import flat, load
+from ..processes.tensors import flat, load
 from .own_training import Snapshot, Training
 
 SECOND_MOMENTS: dict[type[torch.optim.Optimizer], tuple[str, ...]] = {

@@ -40,11 +40,11 @@ from ..judging.plotting import (
     ticks_at,
 )
 from ..judging.verdict import Comparison
-from ..measurement.spec import TrainingRun
-from ..measurement.training import run_training
 from ..network import Shape
 from ..records.storage import Record
 from ..workloads import LeNet, LogisticRegression, SmallNetwork, Workload
+from .runs.spec import TrainingRun
+from .runs.training import run_training
 from .study import Figure, Study
 
 # -- courses ---------------------------------------------------------------------------------------------------------

@@ -27,17 +27,17 @@ from operators import Key
 from ..averaging.pacing.clock import SimulatedClock
 from ..averaging.settings import Pacing
 from ..averaging.simulated import SimulatedWorkers
-from ..distributed.launch import RunFailed
 from ..judging.comparisons import unjudged_row
 from ..judging.verdict import Comparison
-from ..measurement.local_steps import Replica, training_rounds
-from ..measurement.spec import TrainingRun
+from ..processes.launch import RunFailed
 from ..records.storage import Record
 from ..workloads import Cifar, ResNet20, ResNet50, SyntheticImages, Vgg16
 from ..workloads.data import Source
 from ..workloads.network import Network
 from .adacomm import CONSTANT, DECAYED, Setting, end_rows, figures, groups, ratio_rows
 from .required import Required
+from .runs.local_steps import Replica, training_rounds
+from .runs.spec import TrainingRun
 from .study import Figure, Study
 
 ARCHIVE = "CIFAR_ARCHIVE"  # the environment variable

@@ -23,18 +23,18 @@ from operators.random import normal
 
 from ..averaging.exchange.parts import Gather, TwoShot, exchange_named
 from ..averaging.periodic_averaging import PeriodicAveraging
-from ..distributed.collectives import barrier, gather_arrays
-from ..distributed.launch import RankContext, run_ranks
 from ..judging.comparisons import exact_row, unjudged_row
 from ..judging.intervals import student_interval
 from ..judging.plotting import LINES, PALETTE, canvas, colour, plain_ticks, ticks_at
 from ..judging.verdict import Comparison, tight_verdict, upper_verdict
-from ..measurement.spec import TrainingRun
-from ..measurement.training import run_training
 from ..network import Network, Shape
+from ..processes.collectives import barrier, gather_arrays
+from ..processes.launch import RankContext, run_ranks
 from ..records.sample import Sample
 from ..records.storage import Record
 from ..workloads import SmallNetwork
+from .runs.spec import TrainingRun
+from .runs.training import run_training
 from .study import Figure, Study
 
 # -- exchanges -------------------------------------------------------------------------------------------------------

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING
 from bounds.frame import frame
 from ratedist.interfaces.exit_status import FAILED, OK, UNFINISHED, VIOLATED
 
-from ..distributed.launch import RunFailed, backend_for
-from ..distributed.position import unfinished_positions
-from ..engines.engine import Engine
 from ..judging.html import page
 from ..judging.overview import overview_svg
 from ..judging.plotting import figure_html
 from ..judging.verdict import Comparison, Verdict, violation, write_comparisons
+from ..processes.launch import RunFailed, backend_for
+from ..processes.position import unfinished_positions
 from ..records.environment import Environment
 from ..records.exit_status import COMPARISONS, MEASUREMENTS, REPORT, SUMMARY, UsageError, ending
 from ..records.results_folder import claimed, set_aside
 from ..records.seeds import replay
 from ..records.storage import JsonLines, Record, read_lines, write_atomically
+from .engines.engine import Engine
 from .on_engine import Dispatch
 from .record_file import RecordWriter, put_in_order, stored, unfinished
 from .study import Study

@@ -23,10 +23,10 @@ from ..judging.comparisons import exact_row, mean_row, out_of_scope, unjudged_ro
 from ..judging.plotting import FAMILIES as FAMILIES_OF_OPERATORS
 from ..judging.plotting import LINES, LINES_A_PANEL, MARKS, PALETTE, TITLE_PT, canvas, chart, colour, family
 from ..judging.verdict import Comparison
-from ..measurement.compressed_descent import METHODS, Diana, descend, landmarks, methods_for
 from ..records.storage import Record
 from ..workloads import Bundled, Iid, LogisticRegression, Ridge
 from ..workloads.linear import LinearModel
+from .compressed_descent import METHODS, Diana, descend, landmarks, methods_for
 from .study import Figure, Study
 
 WORKERS = 4

@@ -17,12 +17,12 @@ from ..averaging.simulated import SimulatedWorkers
 from ..judging.comparisons import exact_row, mean_row, unjudged_row
 from ..judging.plotting import LINES, PALETTE, Spread, chart, error_bars, plain_ticks, style, ticks_at
 from ..judging.verdict import Comparison
-from ..measurement.local_steps import Replica, training_rounds
-from ..measurement.spec import TrainingRun
-from ..measurement.streams import MESSAGES
 from ..records.storage import Record
 from ..workloads import LogisticRegression
 from ..workloads.digits import DIGITS
+from .runs.local_steps import Replica, training_rounds
+from .runs.spec import TrainingRun
+from .runs.streams import MESSAGES
 from .study import Figure, Study
 
 # -- counterexamples -------------------------------------------------------------------------------------------------

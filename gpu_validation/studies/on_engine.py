@@ -11,10 +11,10 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..distributed.launch import RunFailed, backend_for
-from ..engines.engine import Call, Engine, EngineLost, Job, WorkerLost
+from ..processes.launch import RunFailed, backend_for
 from ..records.environment import Environment
 from ..records.storage import Record
+from .engines.engine import Call, Engine, EngineLost, Job, WorkerLost
 from .study import Study
 
 POLL_S = 0.1

@@ -24,13 +24,13 @@ from bounds.schedules import AdaComm
 
 from ..averaging.merge.rules import Blocking, Corrected, Delayed, Eager, Merge, Overwrite
 from ..averaging.outer import Nesterov
-from ..distributed.tensors import flat
 from ..judging.iteration_time import arrival
-from ..measurement.spec import TrainingRun
 from ..network import Shape
+from ..processes.tensors import flat
 from ..records.storage import Record
 from ..workloads import Dirichlet, LogisticRegression, Loss, SmallNetwork, Workload
 from ..workloads.supervised import Supervised
+from .runs.spec import TrainingRun
 
 # -- methods and races -----------------------------------------------------------------------------------------------
 

@@ -31,16 +31,14 @@ from ratedist.pilots.plan import ranking_number
 from ratedist.plans.run import Rhythm
 
 from ..averaging.exchange.parts import exchange_named
-from ..distributed.launch import RankContext, run_ranks
 from ..judging.comparisons import Side, goal_row
 from ..judging.intervals import Median, median_of, number_of, tail_of
 from ..judging.iteration_time import arrival
 from ..judging.plotting import categories, chart, style
 from ..judging.verdict import Comparison
-from ..measurement.spec import TrainingRun
-from ..measurement.training import run_training
 from ..network import Network, Shape
 from ..piloting.pilot import pilot
+from ..processes.launch import RankContext, run_ranks
 from ..records.storage import Record
 from ..workloads import Draw, SmallNetwork, Workload
 from .prediction_problems import (
@@ -58,6 +56,8 @@ from .prediction_problems import (
     piloted,
     target_of,
 )
+from .runs.spec import TrainingRun
+from .runs.training import run_training
 from .study import Figure, Study
 
 # -- real seconds ----------------------------------------------------------------------------------------------------

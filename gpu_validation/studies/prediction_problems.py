@@ -18,15 +18,10 @@ from operators.exchange import Exchange
 from ..averaging.engine import Engine
 from ..averaging.exchange.parts import exchange_named
 from ..averaging.pacing.clock import Clock, SimulatedClock, Synchronisation
-from ..distributed.tensors import flat, floating_tensors
 from ..judging.iteration_time import arrival, smoothed
-from ..measurement.curves import objective
-from ..measurement.local_steps import Replica, training_rounds
-from ..measurement.simulation import engine_of
-from ..measurement.spec import TrainingRun
-from ..measurement.streams import MINI_BATCHES, STEP_TIMES
 from ..network import Shape
 from ..piloting.pilot import pilot
+from ..processes.tensors import flat, floating_tensors
 from ..records.round import Round
 from ..records.storage import Record
 from ..workloads import (
@@ -45,6 +40,11 @@ from ..workloads import (
 )
 from ..workloads.data import Bundled, Dirichlet
 from .prediction_models import Factorisation, Ratings, Recurrent
+from .runs.curves import objective
+from .runs.local_steps import Replica, training_rounds
+from .runs.simulation import engine_of
+from .runs.spec import TrainingRun
+from .runs.streams import MINI_BATCHES, STEP_TIMES
 
 # -- problems --------------------------------------------------------------------------------------------------------
 

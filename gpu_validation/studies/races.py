@@ -14,10 +14,10 @@ from ..judging.comparisons import exact_row
 from ..judging.intervals import Median, median_of
 from ..judging.iteration_time import arrival
 from ..judging.verdict import Comparison
-from ..measurement.batched_simulation import simulate_together
-from ..measurement.spec import TrainingRun
-from ..measurement.training import run_training
 from ..records.storage import Record
+from .runs.batched_simulation import simulate_together
+from .runs.spec import TrainingRun
+from .runs.training import run_training
 
 CURVE = ("seconds", "step", "taus", "bits", "losses", "accuracies", "rounds", "steps_done", "took_s")
 DIGITS_KEPT = 5  # of a recorded number

@@ -13,17 +13,17 @@ from bounds.estimate import batch_means
 from bounds.runtime import Constant, Gamma, Law, Pareto, StepTime
 from operators import Identity, Key
 
-from ..distributed.launch import RankContext, run_ranks
 from ..judging.comparisons import mean_row, out_of_scope
 from ..judging.iteration_time import barrier_timed_delay, iteration, iteration_time_rows
 from ..judging.plotting import LINES, LINES_A_PANEL, MARKS, PALETTE, Spread, chart, error_bars, plain_ticks, ticks_at
 from ..judging.verdict import MARGIN, Comparison, tight_verdict
-from ..measurement.iteration_time import IterationTimePlan, measure_iteration_time
 from ..network import Network, Shape
+from ..processes.launch import RankContext, run_ranks
 from ..records.seeds import derived
 from ..records.storage import Record
 from ..timing import slowest_seconds, step_seconds
 from ..workloads import LogisticRegression, Quadratic, SmallNetwork, Workload
+from .runs.iteration_time import IterationTimePlan, measure_iteration_time
 from .study import Figure, Study
 
 HANG_TIMEOUT_S = 60.0

@@ -12,8 +12,8 @@ import torch.distributed as dist
 
 from operators import Message
 
-from ..distributed.collectives import ProcessTransport
-from ..distributed.message_counts import averaging_messages
+from ..processes.collectives import ProcessTransport
+from ..processes.vectors import averaging_messages
 
 HEADER_BYTES = 8  # length in bits, int64
 

@@ -22,19 +22,18 @@ from bounds.estimate import delay_by_fenced_regression
 from operators import Key, Message, Operator, all_operators, specification
 from operators.random import normal
 
-from ..distributed.collectives import barrier, gather_arrays
-from ..distributed.interface_counters import interface_bytes, sent_between
-from ..distributed.launch import RankContext, run_ranks
-from ..distributed.message_counts import barrier_messages
 from ..judging.envelope import ETHERNET_BYTES, HEADERS_BYTES, in_streams, on_interface, payload_on_interface
 from ..judging.intervals import Interval
 from ..judging.judge import rows_of
 from ..judging.plotting import MARKS, PALETTE, chart
 from ..judging.verdict import Comparison, exact_verdict
-from ..measurement.streams import MESSAGES, VECTORS
 from ..network import Network, Shape
 from ..network.streams import StreamCount
+from ..processes.collectives import barrier, gather_arrays
+from ..processes.launch import RankContext, interface_bytes, run_ranks, sent_between
+from ..processes.vectors import barrier_messages
 from ..records.storage import Record
+from .runs.streams import MESSAGES, VECTORS
 from .study import Figure, Study
 from .topologies import TOPOLOGIES, Topology
 

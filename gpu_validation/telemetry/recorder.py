@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 import torch
 
-from ..distributed.collectives import ProcessTransport
-from ..distributed.learning_rates import learning_rate
+from ..processes.collectives import ProcessTransport
+from ..processes.learning_rates import learning_rate
 from ..records.round import Round
 from .account import Account, Header, State
 from .journal import Journal, read_folder

@@ -14,9 +14,8 @@ from ..judging.intervals import median_of, student_interval
 from ..records.sample import Sample
 from .account import Account, Header
 from .claims import judged, shared_rounds
-from .findings import Compressor, Drift, Measure, Progress, Timing, Traffic
 from .periods import Known, Situation, advise
-from .run_report import RunReport
+from .run_report import Compressor, Drift, Measure, Progress, RunReport, Timing, Traffic
 from .samples import KeptRound, pooled
 
 FALSE_ALARM = 1e-4

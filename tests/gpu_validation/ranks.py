@@ -2,7 +2,7 @@
 
 import torch
 
-from gpu_validation.distributed.launch import run_ranks
+from gpu_validation.processes.launch import run_ranks
 
 
 def in_ranks(work, processes, hang_timeout_s=60):

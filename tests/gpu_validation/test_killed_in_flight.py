@@ -16,8 +16,8 @@ from gpu_validation.averaging.exchange.parts import TwoShot
 from gpu_validation.averaging.membership.parts import Nodes
 from gpu_validation.averaging.merge.rules import Corrected
 from gpu_validation.averaging.periodic_averaging import PeriodicAveraging
-from gpu_validation.distributed.checkpoint import Checkpoint
-from gpu_validation.distributed.orphans import end_with_parent
+from gpu_validation.processes.checkpoint import Checkpoint
+from gpu_validation.processes.linux import end_with_parent
 from operators import ErrorFeedback, ScaledSign
 from tests.gpu_validation.test_killed_ranks import FORK, MOMENTS, SENTENCE, equal, network
 

@@ -17,8 +17,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from gpu_validation.averaging.exchange.parts import TwoShot
 from gpu_validation.averaging.periodic_averaging import PeriodicAveraging
-from gpu_validation.distributed.checkpoint import Checkpoint
-from gpu_validation.distributed.orphans import end_with_parent
+from gpu_validation.processes.checkpoint import Checkpoint
+from gpu_validation.processes.linux import end_with_parent
 from operators import ErrorFeedback, ScaledSign
 from operators.ddp import register
 from operators.summed import SharedScale

@@ -93,7 +93,7 @@ MUTANTS = tuple(
         ("gpu_validation/studies/topologies.py", "sum((b + 7) // 8", "sum(b // 8"),
         ("gpu_validation/workloads/data/synthetic_images.py", "start=numbers * start", "start=start"),
         (
-            "gpu_validation/distributed/vectors.py",
+            "gpu_validation/processes/vectors.py",
             "for r in range(self.size)) * sent.nbytes",
             "for r in range(1, self.size)) * sent.nbytes",
         ),

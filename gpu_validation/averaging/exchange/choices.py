@@ -8,7 +8,7 @@ from bounds.runtime import Coding
 from bounds.schedules import Candidate, RateAndRetention
 from operators import Key, Operator
 
-from ...distributed.transport import Transport
+from ...processes.transport import Transport
 from ..pacing.clock import Clock, SimulatedClock
 from ..settings import Settings
 from ..worker import Worker

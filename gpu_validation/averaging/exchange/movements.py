@@ -25,8 +25,8 @@ from operators.exchange.choice import lengths
 from operators.exchange.ordered_mean import ordered_mean
 from operators.summed import SumEnd
 
-from ...distributed import step_check
-from ...distributed.transport import Transport
+from ...processes import step_check
+from ...processes.transport import Transport
 from ...records.round import Error
 from . import parts
 from .parts import Gather, Sum

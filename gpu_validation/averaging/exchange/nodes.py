@@ -18,8 +18,8 @@ from operators.ddp.collectives import Refusal
 from operators.exchange.choice import lengths
 from operators.exchange.nodes import FLOAT_BITS, mean_of, numbers, raw
 
-from ...distributed.step_check import UnevenSteps
-from ...distributed.transport import NodeLinks, Transport
+from ...processes.step_check import UnevenSteps
+from ...processes.transport import NodeLinks, Transport
 from .movements import (
     CHANGED,
     FAILED,

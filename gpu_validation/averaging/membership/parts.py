@@ -12,9 +12,9 @@ from typing import final
 
 import numpy as np
 
-from ...distributed.quorum import Quorum
-from ...distributed.step_check import UnevenSteps
-from ...distributed.transport import Transport
+from ...processes.quorum import Quorum
+from ...processes.step_check import UnevenSteps
+from ...processes.transport import Transport
 from ...records.numbers import whole_number
 from ..mixing import Mixing
 

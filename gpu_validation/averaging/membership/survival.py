@@ -12,10 +12,10 @@ import torch
 
 from operators.ddp.failures import is_lost
 
-from ...distributed.collectives import ProcessTransport
-from ...distributed.quorum import Quorum
-from ...distributed.tensors import assign, load
-from ...distributed.transport import Transport
+from ...processes.collectives import ProcessTransport
+from ...processes.quorum import Quorum
+from ...processes.tensors import assign, load
+from ...processes.transport import Transport
 from ...records.round import Round
 from ..outer import OuterOptimizer
 from ..pacing.inputs import PeriodController

@@ -16,10 +16,9 @@ import torch
 from operators.ddp.collectives import Refusal
 from operators.fingerprint import require_like
 
-from ...distributed.in_flight import Flight, Finished
-from ...distributed.step_check import UnevenModels
-from ...distributed.tensors import all_finite, as_bytes, assign, first_not_finite, is_finite
-from ...distributed.transport import Transport
+from ...processes.step_check import UnevenModels
+from ...processes.tensors import all_finite, as_bytes, assign, first_not_finite, is_finite
+from ...processes.transport import Finished, Flight, Transport
 from ...records.round import Error
 from ..buffers_and_states import BuffersAndStates
 from ..exchange.movements import CHANGED, NOT_FINITE, MeanRefused, Payload, explanation, overflow_in_words

@@ -16,7 +16,7 @@ import torch
 
 from bounds.schedules import Fixed, Schedule
 
-from ...distributed.tensors import is_finite
+from ...processes.tensors import is_finite
 from ...records.numbers import real_number, whole_number
 from ...records.round import Error
 from ..outer import Averaging, OuterOptimizer

@@ -11,8 +11,8 @@ from typing import Any
 
 from bounds.schedules import Fixed, Measured, Observation, Schedule
 
-from ...distributed.learning_rates import require_rates
-from ...distributed.transport import Transport
+from ...processes.learning_rates import require_rates
+from ...processes.transport import Transport
 from ..worker import Worker
 from .clock import Clock
 

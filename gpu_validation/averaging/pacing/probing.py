@@ -30,7 +30,7 @@ import torch
 
 from bounds.schedules import Measured
 
-from ...distributed.learning_rates import group_rate, require_rates
+from ...processes.learning_rates import group_rate, require_rates
 from ..worker import Worker
 from .clock import Clock
 from .inputs import Closure, NoInputs, PeriodController, Row

@@ -17,23 +17,22 @@ from operators.inputs import canonical
 from operators.random import normal
 
 from ...averaging.periodic_averaging import PeriodicAveraging, Round
-from ...distributed.collectives import ProcessTransport, barrier, gather_arrays
-from ...distributed.interface_counters import interface_bytes, interface_counter, sent_between
-from ...distributed.launch import GLOO, RankContext
-from ...distributed.message_counts import averaging_messages, barrier_messages
-from ...distributed.position import at
-from ...distributed.tensors import flat, floating_tensors, load
-from ...measurement.batched_gradients import Rows
-from ...measurement.ensemble import Ensemble, run_seeds
-from ...measurement.local_steps import training_rounds
-from ...measurement.spec import TrainingRun
-from ...measurement.streams import MESSAGES, VECTORS
-from ...measurement.timed_synchronisation import timed_synchronisations
-from ...measurement.training import joined
+from ...processes.collectives import ProcessTransport, barrier, gather_arrays
+from ...processes.launch import GLOO, RankContext, interface_bytes, interface_counter, sent_between
+from ...processes.position import at
+from ...processes.tensors import flat, floating_tensors, load
+from ...processes.vectors import averaging_messages, barrier_messages
 from ...records.compression import Compression
 from ...records.sample import Sample
 from ...timing import PaddedSteps
 from ...workloads import Workload
+from ..runs.batched_gradients import Rows
+from ..runs.ensemble import Ensemble, run_seeds
+from ..runs.local_steps import training_rounds
+from ..runs.spec import TrainingRun
+from ..runs.streams import MESSAGES, VECTORS
+from ..runs.timed_synchronisation import timed_synchronisations
+from ..runs.training import joined
 from .planned import Planned, of_messages
 from .records import Cells, Curve, Design, Probe, Timing, Traffic, Training
 from .theory import covered

@@ -15,12 +15,12 @@ import numpy as np
 
 from operators import Identity, Key, Operator, parse, specification
 
-from ...distributed.launch import RankContext, run_ranks
-from ...distributed.position import at
 from ...judging.console import outcome_table
 from ...judging.judge import UNREADABLE, rows_of, unmeasured
 from ...judging.plotting import LINES, PALETTE, canvas, style
 from ...judging.verdict import Comparison
+from ...processes.launch import RankContext, run_ranks
+from ...processes.position import at
 from ...records.seeds import derived, require
 from ...records.storage import Record, plain, revive
 from ..study import Figure, Study, without_damaged

@@ -261,7 +261,7 @@ WALD = "a run that ends with the first averaging after T makes T/(Y + D/tau) ste
 NOT_COUNTED = {  # a budget over a period that is no count of whole rounds, with the reason
     "bounds/runtime/rounds.py": "the one function that counts, and the lattice of the renewal functions",
     "bounds/plan/local_updates.py float(self.time_s or 0) / seconds": "a limit of the search, without whole rounds",
-    "gpu_validation/distributed/quorum.py (time.monotonic() - began) / self.timeout_s": "a share of a time limit",
+    "gpu_validation/processes/quorum.py (time.monotonic() - began) / self.timeout_s": "a share of a time limit",
     "operators/laws/mean.py 2 * budget.most_seconds / pace_s": "how many draws fit into the seconds of a test",
     "bounds/plan/local_updates.py time_s / seconds": "a limit of a search; the option found is counted in whole rounds",
     "bounds/runtime/renewal.py (tail.lower_s + least) / (time_s + cut)": "an elementary bound on E 1/N",
@@ -270,7 +270,7 @@ NOT_COUNTED = {  # a budget over a period that is no count of whole rounds, with
     "bounds/tau/tau_third_order.py 2 * gap * delay_s / (eta * time_s * tau)": WALD,
     "bounds/theorems/seconds.py time_s / (step_s + delay_s / tau)": WALD,
     "bounds/theorems/seconds.py time_s / (step_s + sp.Max(0, delay_s - in_flight * step_s) / tau)": WALD,
-    "gpu_validation/measurement/training.py run.budget_s / run.step.mean_s": "how many random step times are drawn",
+    "gpu_validation/studies/runs/training.py run.budget_s / run.step.mean_s": "how many random step times are drawn",
     "gpu_validation/studies/overlap_problems.py budget_s(ratio) / length_s": "rounds to compute, rounded up",
 }
 

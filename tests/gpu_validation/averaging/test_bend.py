@@ -10,8 +10,8 @@ import torch
 from bounds.runtime import Constant, RuntimeModel
 from gpu_validation.averaging.pacing import probing
 from gpu_validation.averaging.pacing.probing import COORDINATES, Turning, bend
-from gpu_validation.measurement.simulation import simulate
-from gpu_validation.measurement.spec import TrainingRun
+from gpu_validation.studies.runs.simulation import simulate
+from gpu_validation.studies.runs.spec import TrainingRun
 from gpu_validation.workloads import Kink, LogisticRegression, Quadratic
 
 STEP = Constant(1.0)

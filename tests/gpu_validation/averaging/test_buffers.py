@@ -13,7 +13,7 @@ from gpu_validation.averaging.mixing import Elastic, Sampled, ring
 from gpu_validation.averaging.periodic_averaging import PeriodicAveraging
 from gpu_validation.averaging.simulated import SimulatedWorkers
 from gpu_validation.averaging.worker import averaged_buffers, exact_mean, integer_mean, offenders
-from gpu_validation.distributed.tensors import as_bytes
+from gpu_validation.processes.tensors import as_bytes
 from operators import Key, TopK
 from tests.gpu_validation.ranks import in_ranks
 

@@ -11,7 +11,7 @@ from gpu_validation.averaging.outer import BlockMomentum
 from gpu_validation.averaging.periodic_averaging import PeriodicAveraging
 from gpu_validation.averaging.simulated import SimulatedWorkers
 from gpu_validation.averaging.structure import require_averageable
-from gpu_validation.distributed.tensors import flat
+from gpu_validation.processes.tensors import flat
 from operators import ErrorFeedback, Identity, Key, TopK
 from tests.gpu_validation.ranks import in_ranks
 

@@ -15,10 +15,10 @@ from gpu_validation.averaging.pacing.clock import SimulatedClock
 from gpu_validation.averaging.periodic_averaging import PeriodicAveraging
 from gpu_validation.averaging.settings import Pacing
 from gpu_validation.averaging.simulated import SimulatedWorkers
-from gpu_validation.measurement.batched_simulation import simulate_together
-from gpu_validation.measurement.simulation import simulate
-from gpu_validation.measurement.spec import TrainingRun
-from gpu_validation.measurement.training import run_training
+from gpu_validation.studies.runs.batched_simulation import simulate_together
+from gpu_validation.studies.runs.simulation import simulate
+from gpu_validation.studies.runs.spec import TrainingRun
+from gpu_validation.studies.runs.training import run_training
 from gpu_validation.workloads import Quadratic
 from operators import QSGD, ErrorFeedback, Key, TopK
 from operators.exchange.choice import lengths

@@ -15,7 +15,7 @@ from gpu_validation.averaging.mixing import Elastic, Sampled, ring
 from gpu_validation.averaging.outer import BlockMomentum, Nesterov
 from gpu_validation.averaging.periodic_averaging import PeriodicAveraging
 from gpu_validation.averaging.simulated import SimulatedWorkers
-from gpu_validation.distributed.tensors import all_finite, first_not_finite, is_finite
+from gpu_validation.processes.tensors import all_finite, first_not_finite, is_finite
 from operators import ErrorFeedback, Key, TopK
 from operators.summed import SummedPowerSGD
 from tests.gpu_validation.ranks import in_ranks

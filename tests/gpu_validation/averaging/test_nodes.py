@@ -19,7 +19,7 @@ from gpu_validation.averaging.pacing.clock import SimulatedClock
 from gpu_validation.averaging.periodic_averaging import PeriodicAveraging
 from gpu_validation.averaging.settings import Pacing
 from gpu_validation.averaging.simulated import SimulatedWorkers
-from gpu_validation.distributed.step_check import UnevenSteps
+from gpu_validation.processes.step_check import UnevenSteps
 from operators import EF21, QSGD, ErrorFeedback, Identity, Key, Message, ScaledSign, TopK
 from operators.exchange import mean_of_ranks
 from operators.exchange.choice import lengths

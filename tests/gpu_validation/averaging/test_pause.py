@@ -11,7 +11,7 @@ import torch.distributed as dist
 
 from gpu_validation.averaging.pacing.clock import WallClock
 from gpu_validation.averaging.periodic_averaging import PeriodicAveraging
-from gpu_validation.distributed.launch import RunFailed, run_ranks
+from gpu_validation.processes.launch import RunFailed, run_ranks
 from tests.gpu_validation.ranks import in_ranks
 
 pytestmark = pytest.mark.timeout(120)

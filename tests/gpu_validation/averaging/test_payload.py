@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpu_validation.averaging.exchange.movements import Payload, gather_rows, scatter_row
-from gpu_validation.distributed import step_check
-from gpu_validation.distributed.reduction import fold
+from gpu_validation.processes import step_check
+from gpu_validation.processes.reduction import fold
 from operators import Message
 
 numbers = st.floats(width=32) | st.sampled_from([math.nan, math.inf, -0.0, 2.0**-149])

@@ -22,9 +22,9 @@ from gpu_validation.averaging.pacing.clock import SimulatedClock
 from gpu_validation.averaging.periodic_averaging import PeriodicAveraging
 from gpu_validation.averaging.settings import Pacing
 from gpu_validation.averaging.simulated import SimulatedWorkers
-from gpu_validation.distributed.collectives import ProcessTransport
-from gpu_validation.distributed.launch import run_ranks
-from gpu_validation.distributed.tensors import flat
+from gpu_validation.processes.collectives import ProcessTransport
+from gpu_validation.processes.launch import run_ranks
+from gpu_validation.processes.tensors import flat
 from gpu_validation.workloads import Quadratic
 from operators import ErrorFeedback, Identity, Key, RandomisedSparseDithering, TopK
 from operators.random import normal

@@ -11,7 +11,7 @@ from bounds.schedules import Observation, Schedule, State
 from gpu_validation.averaging.mixing import Sampled
 from gpu_validation.averaging.periodic_averaging import PeriodicAveraging
 from gpu_validation.averaging.settings import Pacing
-from gpu_validation.distributed.collectives import ProcessTransport
+from gpu_validation.processes.collectives import ProcessTransport
 from operators import Key, TopK
 from tests.gpu_validation.ranks import in_ranks
 

@@ -19,7 +19,7 @@ from gpu_validation.averaging.pacing.clock import SimulatedClock
 from gpu_validation.averaging.periodic_averaging import PeriodicAveraging
 from gpu_validation.averaging.settings import Pacing
 from gpu_validation.averaging.simulated import SimulatedWorkers
-from gpu_validation.distributed.collectives import ProcessTransport
+from gpu_validation.processes.collectives import ProcessTransport
 from gpu_validation.workloads import HeterogeneousQuadratics, Quadratic
 from operators import QSGD, ErrorFeedback, Key, TopK
 from tests.gpu_validation.ranks import in_ranks

@@ -17,7 +17,7 @@ from gpu_validation.averaging.pacing.clock import SimulatedClock
 from gpu_validation.averaging.periodic_averaging import PeriodicAveraging
 from gpu_validation.averaging.settings import Pacing
 from gpu_validation.averaging.simulated import SimulatedWorkers, vmapped_gradients
-from gpu_validation.distributed.tensors import flat
+from gpu_validation.processes.tensors import flat
 from gpu_validation.workloads import Quadratic, SmallNetwork
 from gpu_validation.workloads.digits import digits
 from operators import QSGD, TCDQ, ErrorFeedback, Key, TopK

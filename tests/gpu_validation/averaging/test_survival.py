@@ -20,7 +20,7 @@ from gpu_validation.averaging.exchange.parts import TwoShot
 from gpu_validation.averaging.membership.parts import All
 from gpu_validation.averaging.merge.rules import Blocking, Corrected
 from gpu_validation.averaging.mixing import ring
-from gpu_validation.distributed.orphans import end_with_parent
+from gpu_validation.processes.linux import end_with_parent
 from operators import QSGD, ErrorFeedback, Key, ScaledSign
 
 pytestmark = pytest.mark.timeout(300)

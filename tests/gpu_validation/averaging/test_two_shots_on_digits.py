@@ -4,8 +4,8 @@ import pytest
 
 from bounds.runtime import Constant, RuntimeModel
 from gpu_validation.averaging.exchange.parts import TwoShot
-from gpu_validation.measurement.simulation import simulate
-from gpu_validation.measurement.spec import TrainingRun
+from gpu_validation.studies.runs.simulation import simulate
+from gpu_validation.studies.runs.spec import TrainingRun
 from gpu_validation.workloads import SmallNetwork
 from operators import TCDQ, ErrorFeedback, ScaledSign
 

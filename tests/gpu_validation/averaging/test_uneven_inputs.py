@@ -15,7 +15,7 @@ from gpu_validation.averaging.pacing.clock import SimulatedClock
 from gpu_validation.averaging.periodic_averaging import PeriodicAveraging
 from gpu_validation.averaging.settings import Pacing
 from gpu_validation.averaging.simulated import SimulatedWorkers
-from gpu_validation.distributed.step_check import UnevenSteps
+from gpu_validation.processes.step_check import UnevenSteps
 from operators import EF21, QSGD, ErrorFeedback, Key, ScaledSign, TopK
 from operators.random import normal
 from operators.summed import SharedScale

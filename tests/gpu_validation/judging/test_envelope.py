@@ -7,11 +7,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_validation.distributed.launch import run_ranks
-from gpu_validation.distributed.message_counts import averaging_messages, barrier_messages
 from gpu_validation.judging.envelope import in_streams, on_interface, payload_in_streams, payload_on_interface
 from gpu_validation.judging.verdict import Verdict
 from gpu_validation.network.streams import StreamCount
+from gpu_validation.processes.launch import run_ranks
+from gpu_validation.processes.vectors import averaging_messages, barrier_messages
 from gpu_validation.studies.topologies import TOPOLOGIES
 from gpu_validation.studies.wire import WirePlan, measure_wire, wire_rows
 from operators import QSGD, Identity, Key

@@ -14,8 +14,8 @@ from typing import Any
 import torch
 
 from bounds.runtime import Exponential
-from gpu_validation.distributed.launch import RankContext, run_ranks
 from gpu_validation.judging.verdict import Comparison, Verdict
+from gpu_validation.processes.launch import RankContext, run_ranks
 from gpu_validation.records.environment import Environment
 from gpu_validation.records.exit_status import MEASUREMENTS
 from gpu_validation.records.storage import Record, plain

@@ -12,7 +12,7 @@ import torch
 
 from gpu_validation.averaging.exchange.movements import Receiver
 from gpu_validation.judging.verdict import Comparison
-from gpu_validation.measurement import ensemble
+from gpu_validation.studies.runs import ensemble
 from gpu_validation.workloads import Draw, Quadratic
 from operators import Key, Message
 from tests.gpu_validation.mutations.bench import LOSSLESS, Bench

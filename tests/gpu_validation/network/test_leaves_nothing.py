@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from gpu_validation.distributed.launch import RunFailed, run_ranks
 from gpu_validation.network import Network, NetworkUnavailable, switch
 from gpu_validation.network import network as network_module
+from gpu_validation.processes.launch import RunFailed, run_ranks
 
 pytestmark = pytest.mark.timeout(90)
 

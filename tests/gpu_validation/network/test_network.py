@@ -10,9 +10,9 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from gpu_validation.distributed.launch import run_ranks
 from gpu_validation.network import LOOPBACK, METHODS, Network, NetworkUnavailable
 from gpu_validation.network.links import address
+from gpu_validation.processes.launch import run_ranks
 from operators import Key
 
 pytestmark = pytest.mark.timeout(90)

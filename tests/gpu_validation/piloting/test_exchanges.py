@@ -8,8 +8,8 @@ import torch
 
 import ratedist as rd
 from gpu_validation import pilot, run_ranks
-from gpu_validation.distributed.collectives import ProcessTransport
 from gpu_validation.piloting.exchanges import ROUNDS, timed_exchanges
+from gpu_validation.processes.collectives import ProcessTransport
 from operators import Key
 from ratedist.pilots.pilot import Pilot
 from ratedist.pilots.timings import ALL, ExchangeTimings, LinkTimings

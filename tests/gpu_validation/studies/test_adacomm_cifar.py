@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gpu_validation.distributed.launch import RunFailed
 from gpu_validation.judging.verdict import Verdict
+from gpu_validation.processes.launch import RunFailed
 from gpu_validation.records.exit_status import MEASUREMENTS
 from gpu_validation.studies.adacomm_cifar import ARCHIVE, AdaCommCifar, Track, preset, tracks
 from gpu_validation.studies.carry_out import carry_out

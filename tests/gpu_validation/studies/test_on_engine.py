@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from gpu_validation.cli import main
-from gpu_validation.engines.dask import Dask
-from gpu_validation.engines.engine import Engine, EngineLost, Job, WorkerLost
-from gpu_validation.engines.local import Local
-from gpu_validation.engines.slurm import Slurm
 from gpu_validation.records.exit_status import MEASUREMENTS, UsageError
 from gpu_validation.records.storage import read_lines
 from gpu_validation.studies import all_presets
 from gpu_validation.studies.carry_out import carry_out
+from gpu_validation.studies.engines.dask import Dask
+from gpu_validation.studies.engines.engine import Engine, EngineLost, Job, WorkerLost
+from gpu_validation.studies.engines.local import Local
+from gpu_validation.studies.engines.slurm import Slurm
 from gpu_validation.studies.record_file import StaleResultsError
 from gpu_validation.studies.study import Study
 from ratedist.interfaces.exit_status import FAILED, INTERRUPTED, OK, UNFINISHED, USAGE

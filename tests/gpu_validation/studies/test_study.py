@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from gpu_validation.distributed.launch import RunFailed
 from gpu_validation.judging.plotting import canvas
 from gpu_validation.judging.verdict import Comparison, Verdict
+from gpu_validation.processes.launch import RunFailed
 from gpu_validation.records.exit_status import COMPARISONS, MEASUREMENTS, REPORT
 from gpu_validation.records.storage import read_lines
 from gpu_validation.studies.carry_out import carry_out

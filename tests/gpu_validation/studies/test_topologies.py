@@ -6,7 +6,7 @@ import torch.distributed as dist
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_validation.distributed.launch import run_ranks
+from gpu_validation.processes.launch import run_ranks
 from gpu_validation.studies.topologies import TOPOLOGIES
 from operators import Message
 

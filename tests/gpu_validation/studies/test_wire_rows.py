@@ -2,9 +2,9 @@
 
 import pytest
 
-from gpu_validation.distributed.launch import run_ranks
 from gpu_validation.judging.verdict import Verdict
 from gpu_validation.network import Network
+from gpu_validation.processes.launch import run_ranks
 from gpu_validation.studies.topologies import TOPOLOGIES
 from gpu_validation.studies.wire import WirePlan, fitted_line, measure_wire, wire_rows
 from operators import QSGD, Identity, specification

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from gpu_validation.cli import main
-from gpu_validation.distributed.launch import RunFailed
+from gpu_validation.processes.launch import RunFailed
 from gpu_validation.telemetry import attach, recorder
 from operators import ScaledSign
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from gpu_validation.distributed.tensors import flat, load
+from gpu_validation.processes.tensors import flat, load
 from operators import Key
 
 

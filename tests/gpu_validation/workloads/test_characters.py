@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from bounds.runtime import Constant, RuntimeModel
-from gpu_validation.measurement.batched_simulation import simulate_together
-from gpu_validation.measurement.simulation import simulate
-from gpu_validation.measurement.spec import TrainingRun
+from gpu_validation.studies.runs.batched_simulation import simulate_together
+from gpu_validation.studies.runs.simulation import simulate
+from gpu_validation.studies.runs.spec import TrainingRun
 from gpu_validation.workloads import Characters
 
 WORKLOAD = Characters()

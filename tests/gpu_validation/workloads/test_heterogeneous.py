@@ -8,7 +8,7 @@ import torch
 
 from bounds.dynamics import heterogeneous
 from gpu_validation.averaging.periodic_averaging import PeriodicAveraging
-from gpu_validation.distributed.launch import run_ranks
+from gpu_validation.processes.launch import run_ranks
 from gpu_validation.workloads import HeterogeneousQuadratics
 from operators import Key
 

@@ -6,7 +6,7 @@ import time
 import pytest
 from torch.nn.parallel import DistributedDataParallel
 
-from gpu_validation.distributed.launch import run_ranks
+from gpu_validation.processes.launch import run_ranks
 from operators import CorruptMessage, ErrorFeedback, ScaledSign
 from operators.ddp import register
 from operators.operator import Size

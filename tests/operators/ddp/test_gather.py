@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from gpu_validation.distributed.launch import run_ranks
+from gpu_validation.processes.launch import run_ranks
 from operators import Message
 from operators.ddp.collectives import HEADER_BYTES, Gather, Refusal, predicted_payload_bytes
 

@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from gpu_validation.distributed.launch import run_ranks
+from gpu_validation.processes.launch import run_ranks
 from operators import (
     EF21,
     QSGD,

@@ -8,7 +8,7 @@ import torch
 from torch.nn.parallel import DistributedDataParallel
 
 from bounds.special.allocation import unbiased_constants
-from gpu_validation.distributed.launch import run_ranks
+from gpu_validation.processes.launch import run_ranks
 from operators import DIANA, TCDQ, ErrorFeedback, Key, TopK, WaterFilling
 from operators.allocation import COARSE, Members, allocate, declared_bits
 from operators.ddp import register

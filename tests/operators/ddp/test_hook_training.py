@@ -8,7 +8,7 @@ import torch
 from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
-from gpu_validation.distributed.launch import run_ranks
+from gpu_validation.processes.launch import run_ranks
 from gpu_validation.workloads.digits import digits
 from operators import QSGD, ErrorFeedback, Key, PowerSGD, ScaledSign, TopK
 from operators.bits import elias

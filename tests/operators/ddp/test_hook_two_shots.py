@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
-from gpu_validation.distributed.launch import run_ranks
+from gpu_validation.processes.launch import run_ranks
 from operators import EF21, QSGD, ErrorFeedback, Identity, Key, Message, PowerSGD, ScaledSign, TopK
 from operators.ddp import register
 from operators.ddp.collectives import Scatter

@@ -3,7 +3,7 @@
 import torch
 
 from gpu_validation.averaging.exchange.movements import Payload, Receiver, Sender
-from gpu_validation.distributed.launch import run_ranks
+from gpu_validation.processes.launch import run_ranks
 from operators import Key, Message, ScaledSign
 from operators.ddp.bucket import Layout
 from operators.ddp.collectives import Gather, Scatter

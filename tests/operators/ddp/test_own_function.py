@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
-from gpu_validation.distributed.launch import run_ranks
+from gpu_validation.processes.launch import run_ranks
 from operators import QSGD, ErrorFeedback, own
 from operators.ddp import register
 

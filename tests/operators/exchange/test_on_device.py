@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from gpu_validation.distributed.launch import run_ranks
+from gpu_validation.processes.launch import run_ranks
 from operators import EDEN, TCDQ, ErrorFeedback, Key, NaturalDithering, ScaledSign, SignSGD, TernGrad
 from operators.exchange import Channel, mean_of_ranks
 from operators.exchange.channel import TO_OWNER

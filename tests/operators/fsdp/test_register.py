@@ -8,7 +8,7 @@ import torch
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 
-from gpu_validation.distributed.launch import run_ranks
+from gpu_validation.processes.launch import run_ranks
 from operators import QSGD, ErrorFeedback, Identity, Key, ScaledSign, WaterFilling
 from operators.fsdp import CompressedReduceScatter, register
 

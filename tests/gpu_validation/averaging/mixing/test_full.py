@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from gpu_validation.averaging.mixing import Full
 from gpu_validation.averaging.simulated import InProcessTransport
-from gpu_validation.distributed.reduction import fold
+from gpu_validation.processes.reduction import fold
 
 
 def test_one_rank_keeps_its_model():
