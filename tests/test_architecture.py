@@ -5,11 +5,14 @@ import importlib
 import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from functools import cache
 from pathlib import Path
 
 import pytest
+
+from . import layers
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("bounds", "operators", "ratedist", "gpu_validation")
@@ -148,6 +151,41 @@ def test_every_room_says_its_purpose_in_one_sentence(package):
     for init in sorted((ROOT / package).rglob("__init__.py")):
         purpose = (ast.get_docstring(ast.parse(init.read_text())) or "").split("\n\n")[0]
         assert re.fullmatch(r"[^\n]+[.?](  [^\n]+\.)?", purpose), f"{init.relative_to(ROOT)}: {purpose!r}"
+
+
+def contract(container):
+    """The layers that ``pyproject.toml`` states for a package, highest first, as sets of names."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (stated,) = (c["layers"] for c in contracts if c.get("containers") == [container])
+    return [set(layer.split(" | ")) for layer in stated]
+
+
+def test_the_averaging_has_six_layers_that_name_all_its_modules():
+    prefix = "gpu_validation.averaging."
+    modules = {
+        module_name(path).removeprefix(prefix)
+        for path in (ROOT / "gpu_validation/averaging").rglob("*.py")
+        if path.name != "__init__.py"
+    }
+    stated = contract("gpu_validation.averaging")
+
+    assert len(stated) <= 6
+    assert len(modules) <= 22
+    assert set.union(*stated) == modules
+
+
+def test_gpu_validation_has_eight_layers_and_folders_of_a_dozen_modules():
+    catalogues = {"studies", "workloads"}
+    folders = {path.parent for path in sources("gpu_validation")} - {ROOT / "gpu_validation" / c for c in catalogues}
+
+    assert len(contract("gpu_validation")) <= 8
+    for folder in folders:
+        assert len([path for path in folder.glob("*.py") if path.name != "__init__.py"]) <= 12, folder
+
+
+def test_contributing_shows_the_layers_that_the_imports_have():
+    """``python -m tests.layers`` draws them again."""
+    assert layers.BLOCK.search((ROOT / "CONTRIBUTING.md").read_text())[0] == layers.picture()
 
 
 def test_a_circle_would_be_seen():
