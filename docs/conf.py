@@ -61,7 +61,7 @@ nitpick_ignore = [  # types of annotations and base classes that are no public n
         "gpu_validation.studies.grid.planned.Planned",
         "gpu_validation.studies.grid.records.Design",
         "gpu_validation.studies.required.Required",
-        "gpu_validation.studies.unit.Kind",
+        "gpu_validation.studies.study.Kind",
         "gpu_validation.telemetry.recorder.WatchedMixing",
         "gpu_validation.telemetry.recorder.WatchedWorker",
         "hypothesis.strategies.SearchStrategy",

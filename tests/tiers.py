@@ -51,7 +51,7 @@ FOUND = {
     "operators.kernels.backend": ("operators.kernels.",),
     "ratedist.calls": ("ratedist.calls.",),
     "gpu_validation.studies.engines.local": ("gpu_validation.studies.engines.worker",),
-    "gpu_validation.studies.presets": ("gpu_validation.studies.",),
+    "gpu_validation.studies.outside": ("gpu_validation.studies.",),
 }
 
 # Test -> the cases that stay in the full tier (a pattern of their names; "" for none), and what else stays there.

@@ -31,9 +31,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from gpu_validation import SimulatedWorkers
 from gpu_validation.workloads.data.synthetic_images import SyntheticImages
-from gpu_validation.workloads.models.lenet import lenet
-from gpu_validation.workloads.models.resnet50 import resnet50
-from gpu_validation.workloads.models.vgg16 import vgg16
+from gpu_validation.workloads.models import lenet, resnet50, vgg16
 from operators import Key, parse
 from operators.ddp import register
 from operators.kernels.backend import use

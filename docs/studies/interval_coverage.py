@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gpu_validation.judging.intervals import mean_interval, student_interval
-from gpu_validation.records.sample import Sample
+from gpu_validation.records.compression import Sample
 
 LEVEL = 0.05
 DRAWS = (6, 16, 50, 200)

@@ -30,8 +30,7 @@ from ..averaging.periodic_averaging import PeriodicAveraging
 from ..averaging.settings import Pacing, name_parts
 from ..records.numbers import whole_number
 from ..records.round import Round
-from .keywords import AveragingKeywords, finish
-from .wrapping import innermost, local_gradients
+from .keywords import AveragingKeywords, finish, innermost, local_gradients
 
 if TYPE_CHECKING:
     from accelerate import Accelerator

@@ -21,8 +21,7 @@ import torch
 from ..averaging.periodic_averaging import PeriodicAveraging
 from ..averaging.settings import name_parts
 from ..records.numbers import whole_number
-from .keywords import AveragingKeywords, finish
-from .wrapping import innermost, local_gradients
+from .keywords import AveragingKeywords, finish, innermost, local_gradients
 
 
 class DiLoCo:

@@ -19,8 +19,7 @@ from bounds.schedules import Schedule
 
 from ..averaging.periodic_averaging import PeriodicAveraging
 from ..averaging.settings import Pacing, name_parts
-from .keywords import AveragingKeywords, finish
-from .wrapping import innermost, local_gradients
+from .keywords import AveragingKeywords, finish, innermost, local_gradients
 
 try:
     from transformers import TrainerCallback

@@ -1,10 +1,14 @@
-"""Settings that every adapter passes to ``PeriodicAveraging``."""
+"""What all adapters share: settings of ``PeriodicAveraging``, and models in wrappers of other libraries."""
 
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
+import torch
 import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
 
 from ..averaging.pacing.probing import MeasuredInputs
 from ..averaging.periodic_averaging import PeriodicAveraging
@@ -32,3 +36,37 @@ def finish(averaging: PeriodicAveraging) -> None:
         engine.inputs.record_step([None], [None], (), engine.clock)
     if engine.periods.local_steps or engine.overlapped is not None:  # else outer momentum would move the model
         averaging.average()
+
+
+def innermost(wrapped: torch.nn.Module) -> torch.nn.Module:
+    """Return the model inside DistributedDataParallel and torch.compile."""
+    inner = _uncompiled(wrapped)
+    return _uncompiled(inner.module) if isinstance(inner, DistributedDataParallel) else inner
+
+
+def local_gradients(wrapped: torch.nn.Module, model: torch.nn.Module, remedy: str) -> AbstractContextManager[Any]:
+    """Return a context in which gradients are not averaged between ranks.
+
+    ``wrapped`` is the module that the library trains, and ``model`` the module inside.  ``remedy`` ends the error
+    sentence.
+
+    Raises
+    ------
+    ValueError
+        For any wrapper except DistributedDataParallel: averaging needs the whole model on every rank.
+    """
+    inner = _uncompiled(wrapped)
+    if isinstance(inner, DistributedDataParallel) and innermost(inner) is innermost(model):
+        return inner.no_sync()
+    if inner is innermost(model):
+        return nullcontext()
+    raise ValueError(
+        f"the model is wrapped in {type(inner).__name__}, and periodic averaging needs the whole model on every rank, "
+        f"alone or in DistributedDataParallel: {remedy}"
+    )
+
+
+def _uncompiled(model: torch.nn.Module) -> torch.nn.Module:
+    inner = getattr(model, "_orig_mod", model)  # of torch.compile
+    assert isinstance(inner, torch.nn.Module)
+    return inner

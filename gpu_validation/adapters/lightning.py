@@ -20,8 +20,7 @@ from bounds.schedules import Schedule
 
 from ..averaging.periodic_averaging import PeriodicAveraging
 from ..averaging.settings import Pacing, name_parts
-from .keywords import AveragingKeywords, finish
-from .wrapping import local_gradients
+from .keywords import AveragingKeywords, finish, local_gradients
 
 try:
     from lightning import Callback, LightningModule, Trainer

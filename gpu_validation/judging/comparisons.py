@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from ..records.sample import Sample
+from ..records.compression import Sample
 from .intervals import (
     ACQUIT,
     Interval,

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..records.sample import Sample
+from ..records.compression import Sample
 
 Interval = tuple[float, float]
 ACQUIT = 0.05  # error probability of the end that confirms a bound; the end that rejects it has the run's level

@@ -12,7 +12,7 @@ import numpy as np
 
 from bounds import AssumptionViolated, Bound, Status
 
-from ..records.sample import Sample
+from ..records.compression import Sample
 from .intervals import ACQUIT, Interval, interval_below, student_interval, variance_interval
 from .verdict import Comparison, Verdict, open_above, tight_verdict, upper_verdict, wide
 

@@ -11,12 +11,12 @@ them with all their devices when this process and the ranks have ended, however 
 machine's own namespace.
 """
 
-from .counters import Count as Count
-from .counters import interface_count as interface_count
-from .counters import parse_counters as parse_counters
 from .namespaces import NetworkUnavailable as NetworkUnavailable
 from .network import METHODS as METHODS
 from .network import Network as Network
 from .port import LOOPBACK as LOOPBACK
+from .port import Count as Count
 from .port import Port as Port
+from .port import interface_count as interface_count
+from .port import parse_counters as parse_counters
 from .shape import Shape as Shape

@@ -11,10 +11,9 @@ from types import TracebackType
 from operators import Key
 from operators.random import bits32
 
-from .counters import Count, interface_count, parse_counters
 from .links import INTERFACE, make_bridge, set_up_rank
 from .namespaces import NetworkUnavailable, Space, close, create, run_inside
-from .port import LOOPBACK, Port
+from .port import LOOPBACK, Count, Port, interface_count, parse_counters
 from .shape import Shape
 from .switch import Switch, SwitchCount
 

@@ -18,10 +18,9 @@ from operators import Key
 from ratedist.pilots.pilot import RECORDED_IN, Pilot
 
 from ..records.storage import write_atomically
-from ..workloads.characters import Characters
 from ..workloads.data import MarkovText
-from ..workloads.network import Network
-from ..workloads.resnet20 import ResNet20
+from ..workloads.images import ResNet20
+from ..workloads.network import Characters, Network
 from .own_training import Training
 from .pilot import TAUS, pilot
 

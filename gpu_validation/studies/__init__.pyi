@@ -1,3 +1,3 @@
 from .grid.records import Cells as Cells
 from .grid.study import Preset as Preset
-from .presets import all_presets as all_presets
+from .outside import all_presets as all_presets

@@ -30,7 +30,7 @@ from ..judging.verdict import Comparison, tight_verdict, upper_verdict
 from ..network import Network, Shape
 from ..processes.collectives import barrier, gather_arrays
 from ..processes.launch import RankContext, run_ranks
-from ..records.sample import Sample
+from ..records.compression import Sample
 from ..records.storage import Record
 from ..workloads import SmallNetwork
 from .runs.spec import TrainingRun

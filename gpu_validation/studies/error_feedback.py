@@ -19,10 +19,9 @@ from ..judging.plotting import LINES, PALETTE, Spread, chart, error_bars, plain_
 from ..judging.verdict import Comparison
 from ..records.storage import Record
 from ..workloads import LogisticRegression
-from ..workloads.digits import DIGITS
+from ..workloads.network import DIGITS
 from .runs.local_steps import Replica, training_rounds
-from .runs.spec import TrainingRun
-from .runs.streams import MESSAGES
+from .runs.spec import MESSAGES, TrainingRun
 from .study import Figure, Study
 
 # -- counterexamples -------------------------------------------------------------------------------------------------

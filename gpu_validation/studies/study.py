@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import sys
 from abc import ABC, abstractmethod
-from collections import Counter
+from collections import Counter, namedtuple
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_type_hints
 
 from ..judging.console import comparison_table
 from ..judging.judge import UNREADABLE, unmeasured
@@ -20,7 +21,69 @@ from ..judging.verdict import Comparison
 from ..records.seeds import RECORDED, derived, require
 from ..records.storage import Record
 from .required import Required, listed, not_measured
-from .unit import Kind
+
+PATTERNS = {int: r"(\d+)", str: "(.+?)"}
+EACH = "each"  # a kind whose name is not part of the text: the only one of its study
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of units: what one method measures, by the values of its arguments.
+
+    The text of a unit, in records and on the screen, is KIND:AXIS:AXIS.  Values that contain colons are read as
+    short as possible, except the last.
+
+    Parameters
+    ----------
+    name : str
+        Word before the axes; "each" leaves it out.
+    make : callable
+        Named tuple of the axes.
+    types : tuple of type
+        ``int`` or ``str``, one for each axis.
+    """
+
+    name: str
+    make: Callable[..., Any]
+    types: tuple[type, ...]
+
+    @classmethod
+    def of(cls, name: str, method: Callable[..., Any]) -> Kind:
+        """Return the kind whose axes are the arguments of a method."""
+        axes = [axis for axis in inspect.signature(method).parameters if axis != "self"]
+        hints = get_type_hints(method)
+        return cls(name, namedtuple(name, axes), tuple(hints[axis] for axis in axes))
+
+    @property
+    def _prefix(self) -> str:
+        return "" if self.name == EACH else f"{self.name}:"
+
+    @property
+    def shape(self) -> str:
+        """Text of the kind, with the axes in capitals."""
+        return self._prefix + ":".join(self.make._fields).upper()  # type: ignore[attr-defined]
+
+    def text(self, *values: str | int) -> str:
+        """Return the text of a unit.
+
+        Raises
+        ------
+        ValueError
+            If the text would be read as another unit.
+        """
+        text = self._prefix + ":".join(map(str, values))
+        if self.read(text) != values:
+            raise ValueError(
+                f"a unit must be read as what was written; {values!r} is written {text}: choose other names"
+            )
+        return text
+
+    def read(self, text: str) -> Any:
+        """Return the unit with a text, or None if the text is of another kind."""
+        pattern = re.escape(self._prefix) + ":".join(PATTERNS[kind] for kind in self.types)
+        match = re.fullmatch(pattern, text, re.DOTALL)
+        return match and self.make(*(kind(word) for kind, word in zip(self.types, match.groups(), strict=True)))
+
 
 if TYPE_CHECKING:
     from rich.table import Table

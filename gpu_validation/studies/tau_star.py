@@ -27,8 +27,7 @@ from ..network import Shape
 from ..records.storage import Record
 from ..workloads import HeterogeneousQuadratics, Kink, LogisticRegression, MultiplicativeQuadratic, Quadratic, Workload
 from ..workloads.data import Bundled
-from .runs.batched_gradients import Rows
-from .runs.ensemble import run_seeds
+from .runs.ensemble import Rows, run_seeds
 from .runs.simulation import simulate
 from .runs.spec import TrainingRun
 from .runs.training import run_training

@@ -33,7 +33,7 @@ from ..processes.collectives import barrier, gather_arrays
 from ..processes.launch import RankContext, interface_bytes, run_ranks, sent_between
 from ..processes.vectors import barrier_messages
 from ..records.storage import Record
-from .runs.streams import MESSAGES, VECTORS
+from .runs.spec import MESSAGES, VECTORS
 from .study import Figure, Study
 from .topologies import TOPOLOGIES, Topology
 

@@ -11,9 +11,8 @@ from ..judging.intervals import anytime_interval
 from ..judging.judge import rows_of
 from ..judging.verdict import MARGIN, Comparison, Verdict, exact_verdict, tight_verdict, wide
 from ..records.compression import Compression
-from .account import Account, Header
+from .account import Account, Header, of_messages
 from .samples import KeptRound, pooled
-from .traffic import of_messages
 
 ON = "movements of this run"
 ALONE = "only one rank has reported: give all ranks one folder, or copy their files into one"

@@ -14,11 +14,10 @@ import torch
 from ..processes.collectives import ProcessTransport
 from ..processes.learning_rates import learning_rate
 from ..records.round import Round
-from .account import Account, Header, State
+from .account import Account, Header, State, of_beside, of_messages, of_vectors
 from .journal import Journal, read_folder
 from .observer import Observer
 from .samples import KeptRound, Stream, Thinned
-from .traffic import of_beside, of_messages, of_vectors
 
 LEAST, LARGEST = 2.0**-126, 2.0**100  # range of max|x| in which claims hold
 EVERY_S = 1.0  # seconds between two lines of a file

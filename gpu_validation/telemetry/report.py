@@ -11,7 +11,7 @@ from bounds import limits
 from ratedist import solve
 
 from ..judging.intervals import median_of, student_interval
-from ..records.sample import Sample
+from ..records.compression import Sample
 from .account import Account, Header
 from .claims import judged, shared_rounds
 from .periods import Known, Situation, advise

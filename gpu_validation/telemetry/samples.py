@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..records.sample import ATOMS, Atom, Sample
+from ..records.compression import ATOMS, Atom, Sample
 
 BUFFER = 256  # numbers kept before they are summed up
 KEPT_ROUNDS = 512  # at most twice as many as at least

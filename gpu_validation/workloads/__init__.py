@@ -1,4 +1,4 @@
-"""Training problems, one per file; ``workload(name)`` returns one.
+"""Training problems; ``workload(name)`` returns one.
 
 ============== ============================================== ==========================================
 name           problem                                        constants of the theorems
@@ -22,7 +22,6 @@ Problems on data have a ``source`` (``Bundled``, ``DigitImages``, ``Libsvm``, ``
 samples.
 """
 
-from .characters import Characters as Characters
 from .data import Bundled as Bundled
 from .data import Cifar as Cifar
 from .data import DigitImages as DigitImages
@@ -31,19 +30,20 @@ from .data import Iid as Iid
 from .data import Libsvm as Libsvm
 from .data import MarkovText as MarkovText
 from .data import SyntheticImages as SyntheticImages
-from .heterogeneous import HeterogeneousQuadratics as HeterogeneousQuadratics
-from .kink import Kink as Kink
-from .lenet import LeNet as LeNet
-from .logistic import LogisticRegression as LogisticRegression
-from .multiplicative import MultiplicativeQuadratic as MultiplicativeQuadratic
+from .images import ResNet20 as ResNet20
+from .images import ResNet50 as ResNet50
+from .images import Vgg16 as Vgg16
+from .linear import LogisticRegression as LogisticRegression
+from .linear import Ridge as Ridge
+from .network import Characters as Characters
+from .network import LeNet as LeNet
+from .network import SmallNetwork as SmallNetwork
+from .quadratic import HeterogeneousQuadratics as HeterogeneousQuadratics
+from .quadratic import Kink as Kink
+from .quadratic import MultiplicativeQuadratic as MultiplicativeQuadratic
 from .quadratic import Quadratic as Quadratic
 from .registry import all_workloads as all_workloads
 from .registry import workload as workload
-from .resnet20 import ResNet20 as ResNet20
-from .resnet50 import ResNet50 as ResNet50
-from .ridge import Ridge as Ridge
-from .small_network import SmallNetwork as SmallNetwork
-from .vgg16 import Vgg16 as Vgg16
 from .workload import Constants as Constants
 from .workload import Description as Description
 from .workload import Draw as Draw

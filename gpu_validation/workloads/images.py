@@ -12,6 +12,7 @@ from operators import Key
 
 from .data import Source, SyntheticImages, load
 from .data.augment import crop_and_flip, crops_and_flips
+from .models import resnet20, resnet50, vgg16
 from .network import Network
 from .workload import Draw
 
@@ -86,3 +87,36 @@ def _channels(source: Source) -> tuple[torch.Tensor, torch.Tensor]:
     mean = share @ values
     deviation = (share @ values**2 - mean**2).sqrt()
     return mean.float()[:, None, None], deviation.float()[:, None, None]
+
+
+@dataclass(frozen=True)
+class ResNet20(ImageNetwork):
+    """ResNet-20 with BatchNorm and 0.27 million parameters; synthetic images unless ``source`` is a Cifar archive."""
+
+    name = "resnet20"
+
+    def network(self) -> torch.nn.Module:
+        """Return the network with one output per class."""
+        return resnet20(self.data().classes)
+
+
+@dataclass(frozen=True)
+class ResNet50(ImageNetwork):
+    """ResNet-50 with BatchNorm and 23.5 million parameters; synthetic images unless ``source`` is a Cifar archive."""
+
+    name = "resnet50"
+
+    def network(self) -> torch.nn.Module:
+        """Return the network with one output per class."""
+        return resnet50(self.data().classes)
+
+
+@dataclass(frozen=True)
+class Vgg16(ImageNetwork):
+    """VGG-16 with BatchNorm and 14.7 million parameters; synthetic images unless ``source`` is a Cifar archive."""
+
+    name = "vgg16"
+
+    def network(self) -> torch.nn.Module:
+        """Return the network with one output per class."""
+        return vgg16(self.data().classes)

@@ -6,18 +6,10 @@ from typing import Any
 
 from operators import outside
 
-from .characters import Characters
-from .heterogeneous import HeterogeneousQuadratics
-from .kink import Kink
-from .lenet import LeNet
-from .logistic import LogisticRegression
-from .multiplicative import MultiplicativeQuadratic
-from .quadratic import Quadratic
-from .resnet20 import ResNet20
-from .resnet50 import ResNet50
-from .ridge import Ridge
-from .small_network import SmallNetwork
-from .vgg16 import Vgg16
+from .images import ResNet20, ResNet50, Vgg16
+from .linear import LogisticRegression, Ridge
+from .network import Characters, LeNet, SmallNetwork
+from .quadratic import HeterogeneousQuadratics, Kink, MultiplicativeQuadratic, Quadratic
 from .workload import Workload
 
 _KINDS: tuple[type[Workload], ...] = (

@@ -22,15 +22,12 @@ from ...processes.launch import GLOO, RankContext, interface_bytes, interface_co
 from ...processes.position import at
 from ...processes.tensors import flat, floating_tensors, load
 from ...processes.vectors import averaging_messages, barrier_messages
-from ...records.compression import Compression
-from ...records.sample import Sample
+from ...records.compression import Compression, Sample
 from ...timing import PaddedSteps
 from ...workloads import Workload
-from ..runs.batched_gradients import Rows
-from ..runs.ensemble import Ensemble, run_seeds
+from ..runs.ensemble import Ensemble, Rows, run_seeds
 from ..runs.local_steps import training_rounds
-from ..runs.spec import TrainingRun
-from ..runs.streams import MESSAGES, VECTORS
+from ..runs.spec import MESSAGES, VECTORS, TrainingRun
 from ..runs.timed_synchronisation import timed_synchronisations
 from ..runs.training import joined
 from .planned import Planned, of_messages

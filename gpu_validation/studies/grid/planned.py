@@ -16,8 +16,7 @@ import numpy as np
 
 from operators import Operator, specification
 
-from ...records.compression import Compression, Declared
-from ...records.sample import Sample
+from ...records.compression import Compression, Declared, Sample
 from ...records.storage import plain
 from ...workloads import Constants, Workload
 from .records import Cells, Design, Probe, Training

@@ -8,8 +8,7 @@ from typing import Any
 
 from operators import Operator
 
-from ...records.compression import Compression
-from ...records.sample import Sample
+from ...records.compression import Compression, Sample
 from ...workloads import Workload
 
 

@@ -23,7 +23,7 @@ from ...judging.envelope import in_streams
 from ...judging.intervals import Interval, student_interval
 from ...judging.judge import UNJUDGED, Judge, gated, rows_of
 from ...judging.verdict import Comparison, Verdict
-from ...records.sample import Sample
+from ...records.compression import Sample
 from .records import Probe, Training
 from .theory import (
     AT_MEAN,

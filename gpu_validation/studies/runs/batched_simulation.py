@@ -30,12 +30,11 @@ from ...processes.reduction import fold
 from ...processes.tensors import flat
 from ...records.round import Round
 from ...records.storage import Record
-from .batched_gradients import Rows, draws_of_workers
 from .curves import at_points, evenly, look, objective
+from .ensemble import Rows, draws_of_workers
 from .local_steps import Replica, common_model
 from .simulation import engine_of
-from .spec import TrainingRun
-from .streams import STEP_TIMES
+from .spec import STEP_TIMES, TrainingRun
 
 MOMENTUM = {"sgd": 0.0, "momentum": 0.9}
 

@@ -22,8 +22,7 @@ from ...records.storage import Record
 from ...timing import PaddedSteps, predicted_seconds_per_iteration, step_seconds
 from ...workloads import Workload
 from .local_steps import training_rounds
-from .spec import TrainingRun
-from .streams import STEP_TIMES
+from .spec import STEP_TIMES, TrainingRun
 from .training import joined, timed_alone
 
 

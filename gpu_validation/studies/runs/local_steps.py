@@ -24,8 +24,7 @@ from operators import Key
 from ...averaging.engine import Engine
 from ...processes.tensors import flat
 from ...records.round import Round
-from .spec import TrainingRun
-from .streams import MINI_BATCHES
+from .spec import MINI_BATCHES, TrainingRun
 
 
 @dataclass

@@ -26,8 +26,7 @@ from ...records.round import Round
 from ...records.storage import Record
 from .curves import at_points, evenly, look, outline
 from .local_steps import Replica, common_model, training_rounds
-from .spec import TrainingRun
-from .streams import MESSAGES, STEP_TIMES
+from .spec import MESSAGES, STEP_TIMES, TrainingRun
 
 
 def simulate(run: TrainingRun, runtime: RuntimeModel, *, locally: bool = False) -> Record:

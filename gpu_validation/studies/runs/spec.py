@@ -19,6 +19,15 @@ from ...averaging.merge.rules import Blocking, Merge
 from ...averaging.outer import OuterFactory
 from ...workloads import Workload
 
+# A fold is a number by which ``Key.fold_in`` derives an independent key.  Committed records have these numbers.
+MINI_BATCHES = 0  # of every rank and local step
+MESSAGES = 1  # randomness of the operator, by round and rank
+VECTORS = 2  # synthetic vectors that are compressed outside of training
+STEP_TIMES = 3  # durations of local steps, by worker
+SLEEPS = 4  # imposed seconds of a synchronisation, the same on all ranks
+TIMED_ALONE = 5  # mini-batches and messages of synchronisations that are timed by themselves
+
+
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "sgd": torch.optim.SGD,
     "momentum": partial(torch.optim.SGD, momentum=0.9),

@@ -37,11 +37,10 @@ from ...processes.linux import Scheduling
 from ...processes.tensors import flat, floating_tensors
 from ...records.storage import Record
 from ...timing import PaddedSteps
-from ...timing.sampling import SEED_WORDS, step_seconds
+from ...timing.padding import SEED_WORDS, step_seconds
 from .curves import Snapshots, evaluate_snapshots, gradients, outline
 from .local_steps import Replica, common_model, training_rounds
-from .spec import TrainingRun
-from .streams import MESSAGES, MINI_BATCHES, SLEEPS, STEP_TIMES, TIMED_ALONE
+from .spec import MESSAGES, MINI_BATCHES, SLEEPS, STEP_TIMES, TIMED_ALONE, TrainingRun
 from .timed_synchronisation import timed_synchronisations
 
 SPARE_STEPS = 1000  # drawn beyond twice the expected number

@@ -1,11 +1,11 @@
-"""Sources of samples, one per file; none of them downloads anything."""
+"""Sources of samples; none of them downloads anything."""
 
 from .bundled import Bundled as Bundled
+from .bundled import DigitImages as DigitImages
 from .cifar import Cifar as Cifar
 from .dataset import Dataset as Dataset
 from .dataset import Source as Source
 from .dataset import load as load
-from .digit_images import DigitImages as DigitImages
 from .libsvm import Libsvm as Libsvm
 from .markov_text import MarkovText as MarkovText
 from .split import Dirichlet as Dirichlet

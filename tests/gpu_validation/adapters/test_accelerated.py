@@ -6,7 +6,7 @@ from accelerate import Accelerator
 
 from gpu_validation.adapters import accelerated
 from gpu_validation.adapters.accelerated import LocalSGD
-from gpu_validation.adapters.wrapping import local_gradients
+from gpu_validation.adapters.keywords import local_gradients
 from tests.gpu_validation.adapters.runs import (
     LR,
     RANKS,

@@ -22,8 +22,7 @@ from gpu_validation.judging.intervals import (
     variance_interval,
 )
 from gpu_validation.judging.verdict import Outcome, Verdict
-from gpu_validation.records.compression import Compression, Declared
-from gpu_validation.records.sample import Sample
+from gpu_validation.records.compression import Compression, Declared, Sample
 from gpu_validation.studies.grid.planned import of_messages
 from operators import Identity, Size
 from operators.functions.own import Own

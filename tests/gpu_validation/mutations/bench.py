@@ -14,8 +14,7 @@ from gpu_validation.judging.envelope import PIECES, PREAMBLE_BYTES
 from gpu_validation.judging.verdict import Comparison
 from gpu_validation.processes.tensors import floating_tensors, load
 from gpu_validation.processes.vectors import averaging_messages
-from gpu_validation.records.compression import Compression, Declared
-from gpu_validation.records.sample import Sample
+from gpu_validation.records.compression import Compression, Declared, Sample
 from gpu_validation.records.storage import Record as Line
 from gpu_validation.records.storage import plain
 from gpu_validation.studies.grid.planned import Planned, of_messages
@@ -24,8 +23,7 @@ from gpu_validation.studies.grid.rows import compare
 from gpu_validation.studies.grid.study import not_as_planned, typed
 from gpu_validation.studies.quick import FEW_KEPT, MOST_KEPT, PRESET
 from gpu_validation.studies.required import Required, not_measured, required_of
-from gpu_validation.studies.runs.batched_gradients import Rows
-from gpu_validation.studies.runs.ensemble import run_seeds
+from gpu_validation.studies.runs.ensemble import Rows, run_seeds
 from gpu_validation.workloads import LogisticRegression, Workload
 from gpu_validation.workloads.data import Bundled
 from operators import QSGD, Identity, Key, Operator, RandomisedSparseDithering, ScaledSign, TopK, specification

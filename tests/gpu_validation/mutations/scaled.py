@@ -9,7 +9,7 @@ from typing import Any
 from unittest import mock
 
 from bounds import Bound
-from gpu_validation.records.sample import Sample
+from gpu_validation.records.compression import Sample
 
 
 def sample(drawn: Sample, factor: float) -> Sample:

@@ -6,9 +6,8 @@ import torch
 
 from bounds.claims import Contractive, NoClaim, StrictlyContractive, Unbiased
 from gpu_validation.judging.verdict import Comparison, Verdict
-from gpu_validation.records.compression import Declared
+from gpu_validation.records.compression import Declared, Sample
 from gpu_validation.records.environment import Environment, environment, source_digest
-from gpu_validation.records.sample import Sample
 from gpu_validation.records.storage import JsonLines, plain, read_lines, write_atomically
 from operators import Size
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from gpu_validation.judging.comparisons import exact_row, out_of_scope
 from gpu_validation.judging.compression import LEAST_ERROR, compression_rows, least_error
 from gpu_validation.judging.verdict import Verdict
-from gpu_validation.records.compression import Compression, Declared
-from gpu_validation.records.sample import Sample
+from gpu_validation.records.compression import Compression, Declared, Sample
 from gpu_validation.records.storage import read_lines
 from gpu_validation.studies import all_presets
 from gpu_validation.studies.record_file import StaleResultsError, stored

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from gpu_validation.records.compression import Declared
+from gpu_validation.records.compression import Declared, Sample
 from gpu_validation.records.exit_status import UsageError
-from gpu_validation.records.sample import Sample
 from gpu_validation.telemetry import journal as module
 from gpu_validation.telemetry.account import Header, State
 from gpu_validation.telemetry.journal import Journal, read_folder

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_validation.records.sample import ATOMS, Sample
+from gpu_validation.records.compression import ATOMS, Sample
 from gpu_validation.telemetry.samples import KEPT_ROUNDS, KeptRound, Stream, Thinned, joined, pooled
 
 VALUES = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=300)

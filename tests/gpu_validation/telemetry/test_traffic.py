@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_validation.telemetry.traffic import WHOLE_BYTES, of_messages, of_vectors
+from gpu_validation.telemetry.account import WHOLE_BYTES, of_messages, of_vectors
 
 
 @given(st.lists(st.integers(0, 10_000), min_size=1, max_size=9), st.data())

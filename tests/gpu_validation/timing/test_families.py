@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bounds.runtime import Exponential, Gamma, LogNormal, Pareto, ShiftedExponential, Uniform, Weibull
-from gpu_validation.timing.families import FAMILIES
+from gpu_validation.timing.fit import FAMILIES
 
 LAWS = {
     "Exponential": Exponential(0.3),

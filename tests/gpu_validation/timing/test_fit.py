@@ -3,8 +3,7 @@ import pytest
 
 from bounds.runtime import Exponential, LogNormal, ShiftedExponential
 from gpu_validation.timing import fit_law
-from gpu_validation.timing.families import FAMILIES
-from gpu_validation.timing.fit import REFITS, _distance
+from gpu_validation.timing.fit import FAMILIES, REFITS, _distance
 from operators import Key
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from gpu_validation.workloads import Kink
-from gpu_validation.workloads.diagonal import Point
+from gpu_validation.workloads.quadratic import Point
 from operators import Key
 
 

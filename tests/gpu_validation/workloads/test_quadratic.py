@@ -6,7 +6,7 @@ import torch
 
 from bounds.dynamics import additive, reference_quadratic
 from gpu_validation.workloads import Quadratic
-from gpu_validation.workloads.diagonal import Point
+from gpu_validation.workloads.quadratic import Point
 
 COPIES = 400  # independent copies of the reference problem in one vector
 

@@ -8,8 +8,7 @@ import pytest
 from bounds.limits import gaussian_unbiased_bits
 from bounds.theorems import pasgd_compressed, pasgd_iterations
 from gpu_validation.judging.verdict import Verdict
-from gpu_validation.records.compression import Compression, Declared
-from gpu_validation.records.sample import Sample
+from gpu_validation.records.compression import Compression, Declared, Sample
 from gpu_validation.studies.grid import rows as grid_rows
 from gpu_validation.studies.grid.records import Curve, Probe, Timing, Traffic, Training
 from gpu_validation.studies.grid.rows import compare

@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gpu_validation.judging.verdict import Verdict
-from gpu_validation.records.compression import Compression, Declared
-from gpu_validation.records.sample import Sample
+from gpu_validation.records.compression import Compression, Declared, Sample
 from gpu_validation.records.storage import plain
 from gpu_validation.studies.grid.records import Probe
 from gpu_validation.studies.grid.rows import compare

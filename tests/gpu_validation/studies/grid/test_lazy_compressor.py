@@ -12,8 +12,7 @@ from scipy.stats import binom
 
 from bounds.claims import Unbiased
 from gpu_validation.judging.verdict import Verdict
-from gpu_validation.records.compression import Compression, Declared
-from gpu_validation.records.sample import Sample
+from gpu_validation.records.compression import Compression, Declared, Sample
 from gpu_validation.studies.grid.records import Probe
 from gpu_validation.studies.grid.rows import compare
 from operators import Size

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpu_validation.records.sample import Sample
+from gpu_validation.records.compression import Sample
 from gpu_validation.records.storage import read_lines
 from gpu_validation.studies.grid.study import not_as_planned
 from gpu_validation.studies.smoke import PRESET as SMOKE

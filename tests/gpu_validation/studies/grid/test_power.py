@@ -8,8 +8,7 @@ import pytest
 from bounds import theorems
 from bounds.dynamics import additive, multiplicative
 from bounds.symbols import tau
-from gpu_validation.records.compression import Compression, Declared
-from gpu_validation.records.sample import Sample
+from gpu_validation.records.compression import Compression, Declared, Sample
 from gpu_validation.studies import tau_star
 from gpu_validation.studies.grid import rows as grid_rows
 from gpu_validation.studies.grid.records import Curve, Timing, Traffic, Training

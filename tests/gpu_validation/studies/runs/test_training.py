@@ -10,8 +10,7 @@ from bounds.runtime import Constant, ShiftedExponential
 from bounds.schedules import AdaComm
 from gpu_validation.averaging.periodic_averaging import PeriodicAveraging
 from gpu_validation.processes.launch import run_ranks
-from gpu_validation.studies.runs.spec import TrainingRun
-from gpu_validation.studies.runs.streams import MINI_BATCHES
+from gpu_validation.studies.runs.spec import MINI_BATCHES, TrainingRun
 from gpu_validation.studies.runs.training import run_training
 from gpu_validation.workloads import LogisticRegression, Quadratic, SmallNetwork
 from operators import Key, TopK
