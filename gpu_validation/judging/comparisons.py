@@ -10,6 +10,8 @@ from typing import Any, Literal
 from ..records.compression import Sample
 from .intervals import (
     ACQUIT,
+    UNJUDGED,
+    UNKNOWN,
     Interval,
     Median,
     interval_below,
@@ -18,7 +20,6 @@ from .intervals import (
     student_interval,
     variance_interval,
 )
-from .judge import UNJUDGED
 from .verdict import (
     MARGIN,
     Comparison,
@@ -50,7 +51,7 @@ def share_row(
         interval = share_interval(hits, trials, level)
     else:
         interval = (accusing[0], acquitting[1]) if side == "upper" else (acquitting[0], accusing[1])
-    return _judged(hits / trials, interval, bound, side, trials, margin, about)
+    return interval_row(hits / trials, interval, bound, side, margin=margin, n=trials, **about)
 
 
 def mean_row(
@@ -85,7 +86,7 @@ def mean_row(
     else:
         interval = mean_interval(sample, below=below, above=above, floor=floor, ceiling=top)
     width = MARGIN * abs(bound) if margin is None else margin
-    return _judged(sample.mean, interval, bound, side, sample.n, width, about)
+    return interval_row(sample.mean, interval, bound, side, margin=width, n=sample.n, **about)
 
 
 def ratio_row(
@@ -100,37 +101,35 @@ def ratio_row(
     low, high = variance_interval(above, variances[0], below=ACQUIT / 2, above=level / 2)
     least, most = variance_interval(below, variances[1], below=level / 2, above=ACQUIT / 2)
     interval = max(low, 0.0) / most, high / least if least > 0 else math.inf
-    return _row(above.mean / below.mean, interval, 1.0, "lower", lower_verdict(interval, (1.0, 1.0)), above.n, about)
+    return interval_row(above.mean / below.mean, interval, 1.0, "lower", n=above.n, **about)
 
 
 def exact_row(
-    measured: float, bound: float, holds: bool, side: Side = "tight", *, n: int = 1, **about: Any
+    measured: float, bound: float, holds: bool, side: Side = "tight", *, interval: Interval | None = None, **about: Any
 ) -> Comparison:
-    """Compare a number without randomness with a bound."""
-    return _row(measured, (measured, measured), bound, side, exact_verdict(holds), n, about)
+    """Compare a number without randomness with a bound; ``interval`` has the ends of several numbers."""
+    ends = (measured, measured) if interval is None else interval
+    return _row(measured, ends, bound, side, exact_verdict(holds), about)
+
+
+def unknown_row(reason: str, *, bound: float | None = None, side: Side = "tight", **about: Any) -> Comparison:
+    """Return a row without a measured number and without a verdict."""
+    return _row(math.nan, UNKNOWN, bound, side, Verdict.OUT_OF_SCOPE, {**about, "reason": reason})
 
 
 def unjudged_row(values: Sequence[float], reason: str, **about: Any) -> Comparison:
     """Return a mean with a 95 % interval and no verdict; ``reason`` names the assumption that fails."""
     sample = Sample.of(values)
     interval = student_interval(sample, UNJUDGED)
-    return _row(sample.mean, interval, None, "upper", Verdict.OUT_OF_SCOPE, sample.n, {**about, "reason": reason})
+    about |= {"reason": reason, "n": sample.n}
+    return _row(sample.mean, interval, None, "upper", Verdict.OUT_OF_SCOPE, about)
 
 
 def median_row(name: str, found: Median, reason: str, **about: Any) -> Comparison:
     """Return a median over seeds without a verdict, because no theorem covers it."""
-    return Comparison(
-        operator=name,
-        measured=found.value,
-        interval=found.interval,
-        bound=None,
-        side="lower",
-        verdict=Verdict.OUT_OF_SCOPE,
-        reason=f"{reason}; median of {found.n} seeds, order statistics at level {found.level:.4g}",
-        n=found.n,
-        decides=False,
-        **about,
-    )
+    about |= {"operator": name, "n": found.n, "decides": False}
+    about["reason"] = f"{reason}; median of {found.n} seeds, order statistics at level {found.level:.4g}"
+    return _row(found.value, found.interval, None, "lower", Verdict.OUT_OF_SCOPE, about)
 
 
 def goal_row(
@@ -145,8 +144,8 @@ def goal_row(
         met = found.value <= goal if side == "upper" else found.value >= goal
         words = f"goal: at {'most' if side == 'upper' else 'least'} {goal:g}, {'met' if met else 'missed'}; "
     interval = f"; order statistics at level {found.level:.4g}" if found.level else rest
-    about |= {"reason": f"{words}{NO_THEOREM}{interval}", "decides": False}
-    return _row(found.value, found.interval, None, side, Verdict.OUT_OF_SCOPE, found.n, about)
+    about |= {"reason": f"{words}{NO_THEOREM}{interval}", "decides": False, "n": found.n}
+    return _row(found.value, found.interval, None, side, Verdict.OUT_OF_SCOPE, about)
 
 
 def out_of_scope(row: Comparison, reason: str) -> Comparison:
@@ -154,17 +153,22 @@ def out_of_scope(row: Comparison, reason: str) -> Comparison:
     return replace(row, verdict=Verdict.OUT_OF_SCOPE, reason=reason)
 
 
-def _judged(
+def interval_row(
     measured: float,
     interval: Interval,
     bound: float,
     side: Side,
-    n: int,
-    margin: float,
-    about: dict[str, Any],
+    *,
+    margin: float = 0.0,
+    rounding: float = 0.0,
+    **about: Any,
 ) -> Comparison:
+    """Compare the interval of a number with a bound.
+
+    ``margin`` is that of an equality, and ``rounding`` the error that an upper bound allows.
+    """
     if side == "upper":
-        verdict = upper_verdict(interval, bound)
+        verdict = upper_verdict(interval, bound, rounding)
         if unbounded := open_above(interval, verdict):
             about = {"reason": unbounded, **about}
     elif side == "lower":
@@ -173,16 +177,10 @@ def _judged(
         verdict = tight_verdict(interval, bound, margin)
         if verdict is Verdict.INCONCLUSIVE:
             about = {"reason": wide(margin), **about}
-    return _row(measured, interval, bound, side, verdict, n, about)
+    return _row(measured, interval, bound, side, verdict, about)
 
 
 def _row(
-    measured: float,
-    interval: tuple[float, float],
-    bound: float | None,
-    side: str,
-    verdict: Verdict,
-    n: int,
-    about: dict[str, Any],
+    measured: float, interval: Interval, bound: float | None, side: str, verdict: Verdict, about: dict[str, Any]
 ) -> Comparison:
-    return Comparison(measured=measured, interval=interval, bound=bound, side=side, verdict=verdict, n=n, **about)
+    return Comparison(measured=measured, interval=interval, bound=bound, side=side, verdict=verdict, **about)

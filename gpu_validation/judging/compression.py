@@ -9,9 +9,10 @@ from typing import Any
 from bounds import AssumptionViolated, Bound
 
 from ..records.compression import Compression, Declared
+from .comparisons import exact_row, interval_row
 from .intervals import ACQUIT, mean_interval
 from .judge import Judge, gated, rows_of
-from .verdict import Comparison, Verdict, exact_verdict, lower_verdict, open_above, upper_verdict
+from .verdict import Comparison, Verdict, lower_verdict
 
 
 def limit_for(declared: Declared) -> tuple[Bound, str]:
@@ -59,75 +60,30 @@ class CompressionJudge(Judge):
         of_bits = {"unit": "bit", "n": c.bits.n, "theorem": "Operator.bits", "structural": declared.are_stated}
         common = {**where, **of_bits}
         if declared.exact_bits is not None:
-            same = c.bits.low == c.bits.high == declared.exact_bits
-            yield Comparison(
-                quantity="codec bits, every message",
-                measured=c.bits.mean,
-                interval=(c.bits.low, c.bits.high),
-                bound=declared.exact_bits,
-                side="tight",
-                verdict=exact_verdict(same),
-                **common,
-            )
+            same, ends = c.bits.low == c.bits.high == declared.exact_bits, (c.bits.low, c.bits.high)
+            common["quantity"] = "codec bits, every message"
+            yield exact_row(c.bits.mean, declared.exact_bits, same, interval=ends, **common)
             return
-        if declared.worst_case_bits is not None:
-            yield Comparison(
-                quantity="codec bits, longest message",
-                measured=c.bits.high,
-                interval=(c.bits.high, c.bits.high),
-                bound=declared.worst_case_bits,
-                side="upper",
-                verdict=exact_verdict(c.bits.high <= declared.worst_case_bits),
-                **common,
-            )
-        if declared.expected_upper_bits is not None:
-            interval = self.below(c.bits, declared.expected_upper_bits, declared.worst_case_bits)
-            verdict = upper_verdict(interval, declared.expected_upper_bits)
-            yield Comparison(
-                quantity="codec bits, mean",
-                measured=c.bits.mean,
-                interval=interval,
-                bound=declared.expected_upper_bits,
-                side="upper",
-                verdict=verdict,
-                reason=open_above(interval, verdict),
-                **common,
-            )
+        if (most := declared.worst_case_bits) is not None:
+            quantity = "codec bits, longest message"
+            yield exact_row(c.bits.high, most, c.bits.high <= most, "upper", quantity=quantity, **common)
+        if (mean := declared.expected_upper_bits) is not None:
+            interval = self.below(c.bits, mean, most)
+            yield interval_row(c.bits.mean, interval, mean, "upper", quantity="codec bits, mean", **common)
 
     def distortion(self, c: Compression, where: dict[str, Any]) -> Comparison:
         """Compare the relative squared error with the operator's claim."""
         declared = c.declared
-        common: dict[str, Any] = {**where, "side": "upper", "n": c.ratio.n, "theorem": f"{declared.kind} claim"}
+        common: dict[str, Any] = {**where, "n": c.ratio.n, "theorem": f"{declared.kind} claim"}
+        if declared.kind == "StrictlyContractive" and declared.constant is not None:
+            holds, quantity = c.ratio.high <= declared.constant + ROUNDING, "distortion, worst message"
+            return exact_row(c.ratio.high, declared.constant, holds, "upper", quantity=quantity, **common)
+        common["quantity"] = "distortion, mean"
         if declared.constant is None:
-            return Comparison(
-                quantity="distortion, mean",
-                measured=c.ratio.mean,
-                interval=self.shown(c.ratio),
-                bound=None,
-                verdict=Verdict.OUT_OF_SCOPE,
-                reason=f"no claim: {declared.reason}",
-                **common,
-            )
-        if declared.kind == "StrictlyContractive":
-            return Comparison(
-                quantity="distortion, worst message",
-                measured=c.ratio.high,
-                interval=(c.ratio.high, c.ratio.high),
-                bound=declared.constant,
-                verdict=exact_verdict(c.ratio.high <= declared.constant + ROUNDING),
-                **common,
-            )
+            common |= {"side": "upper", "interval": self.shown(c.ratio), "reason": f"no claim: {declared.reason}"}
+            return Comparison(measured=c.ratio.mean, bound=None, verdict=Verdict.OUT_OF_SCOPE, **common)
         interval = self.below(c.ratio, declared.constant + ROUNDING)
-        verdict = upper_verdict(interval, declared.constant, slack=ROUNDING)
-        return Comparison(
-            quantity="distortion, mean",
-            measured=c.ratio.mean,
-            interval=interval,
-            bound=declared.constant,
-            verdict=verdict,
-            reason=open_above(interval, verdict),
-            **common,
-        )
+        return interval_row(c.ratio.mean, interval, declared.constant, "upper", rounding=ROUNDING, **common)
 
     def limit(self, c: Compression, where: dict[str, Any]) -> Iterable[Comparison]:
         """Compare the mean length with the lower limit at the measured distortion.
@@ -149,14 +105,13 @@ class CompressionJudge(Judge):
             "unit": "bit",
             "theorem": bound.name,
         }
+        value: float | None = None
+        reason = "" if gaussian else "the limit is for isotropic Gaussian input; a structured vector may lie below it"
         try:
             value = bound(d=c.d, **{name: distortion.mean})
         except AssumptionViolated as error:
-            shown = {**common, "interval": self.shown(c.bits)}
-            yield Comparison(bound=None, verdict=Verdict.OUT_OF_SCOPE, reason=str(error), **shown)
-            return
-        if not gaussian:
-            reason = "the limit is for isotropic Gaussian input; a structured vector may lie below it"
+            reason = str(error)
+        if reason:
             shown = {**common, "interval": self.shown(c.bits)}
             yield Comparison(bound=value, verdict=Verdict.OUT_OF_SCOPE, reason=reason, **shown)
             return
@@ -184,17 +139,8 @@ def _least_error(c: Compression, where: dict[str, Any]) -> Iterable[Comparison]:
     if c.source != "gaussian" or not c.bits.high < FULL_LENGTH * c.d:
         return
     smallest, bound = c.error_per_coordinate.low, least_error(c.d, c.bits.high, c.bits.n)
-    yield Comparison(
-        quantity=LEAST_ERROR,
-        measured=smallest,
-        interval=(smallest, smallest),
-        bound=bound,
-        side="lower",
-        verdict=exact_verdict(smallest >= bound),
-        theorem="volume of the balls around all messages",
-        n=c.bits.n,
-        **where,
-    )
+    about = {**where, "quantity": LEAST_ERROR, "theorem": "volume of the balls around all messages", "n": c.bits.n}
+    yield exact_row(smallest, bound, smallest >= bound, "lower", **about)
 
 
 def least_error(d: int, bits: float, n: int) -> float:

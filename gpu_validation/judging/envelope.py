@@ -15,11 +15,11 @@ payloads.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
 from ..network.streams import StreamCount
+from .comparisons import unknown_row
 from .intervals import Interval
 from .verdict import MARGIN, Comparison, Verdict, tight_verdict
 
@@ -83,12 +83,11 @@ def on_interface(payload_bytes: float, interval: Interval | None, method: str, *
 
 
 def _row(payload: float, interval: Interval | None, unknown: str, **about: Any) -> Comparison:
-    common: dict[str, Any] = {**about, "bound": payload, "side": "tight", "unit": "byte"}
     if interval is None:
-        nothing: dict[str, Any] = {"measured": math.nan, "interval": (-math.inf, math.inf)}
-        return Comparison(verdict=Verdict.OUT_OF_SCOPE, reason=unknown, decides=False, **nothing, **common)
+        return unknown_row(unknown, bound=payload, unit="byte", decides=False, **about)
     verdict = tight_verdict(interval, payload, MARGIN * payload)
     reason = ""
     if verdict is Verdict.INCONCLUSIVE:
         reason = "the transport's own bytes may exceed the margin at such a short payload"
-    return Comparison(measured=interval[1], interval=interval, verdict=verdict, reason=reason, **common)
+    about |= {"verdict": verdict, "reason": reason, "side": "tight", "unit": "byte"}
+    return Comparison(measured=interval[1], interval=interval, bound=payload, **about)

@@ -26,6 +26,8 @@ from ..records.compression import Sample
 
 Interval = tuple[float, float]
 ACQUIT = 0.05  # error probability of the end that confirms a bound; the end that rejects it has the run's level
+UNJUDGED = 0.05  # level of intervals without a verdict, outside the budget
+UNKNOWN = (-math.inf, math.inf)  # interval of a number that was not measured
 CAP = 4  # times an upper bound: without a declared largest value, a larger draw leaves the upper end open
 NO_LARGEST = f"a draw exceeds {CAP} times the bound and no largest value is declared: draws cannot bound the mean above"
 STAKES = np.concatenate([[1.0, 0.99, 0.95], np.geomspace(0.9, 1e-5, 30)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from operators import Key
 from ..records.storage import Record
 from ..timing import delay_from_rounds, fit_law, fit_rounds
 from .comparisons import exact_row
+from .intervals import Interval
 from .verdict import Comparison, Verdict
 
 
@@ -124,9 +126,6 @@ def _common(record: Record) -> dict[str, Any]:
     return {
         "operator": record["operator"],
         "workload": f"{record['workload']}, m = {record['m']}{law}",
-        "unit": "s",
-        "side": "tight",
-        "decides": False,
     }
 
 
@@ -138,47 +137,44 @@ def near(measured: float, bound: float) -> tuple[Verdict, str]:
     return Verdict.INCONCLUSIVE, f"{away:+.1%} from the model; the noise of a shared machine has no bound"
 
 
+def _near_row(measured: float, interval: Interval, bound: float, **about: Any) -> Comparison:
+    """Compare seconds with the model's; the row decides nothing."""
+    verdict, reason = near(measured, bound)
+    about |= {"verdict": verdict, "reason": reason, "side": "tight", "unit": "s", "decides": False}
+    return Comparison(measured=measured, interval=interval, bound=bound, **about)
+
+
 def seconds_row(races: Sequence[Record], predicted: Sequence[float], words: str, **about: Any) -> Comparison:
     """Compare real seconds per iteration with the runtime model; deciding nothing.
 
     ``races`` and ``predicted`` have one entry a seed.  ``words`` describes the machine.
     """
-    measured, bound = [race["took_s"] / race["steps_done"] for race in races], float(np.median(predicted))
-    verdict, reason = near(float(np.median(measured)), bound)
-    return Comparison(
-        quantity="seconds per iteration, median over the seeds",
-        measured=float(np.median(measured)),
-        interval=(min(measured), max(measured)),
-        bound=bound,
-        side="tight",
-        verdict=verdict,
-        reason=reason,
-        theorem=f"E max of mean Y + D / tau; {words}",
-        n=len(races),
-        decides=False,
-        unit="s",
-        **about,
-    )
+    measured = [race["took_s"] / race["steps_done"] for race in races]
+    about |= {"quantity": "seconds per iteration, median over the seeds", "n": len(races)}
+    about["theorem"] = f"E max of mean Y + D / tau; {words}"
+    return _near_row(float(np.median(measured)), (min(measured), max(measured)), float(np.median(predicted)), **about)
+
+
+def _ends(estimate: Estimate) -> Interval:
+    return float(estimate.interval.lo), float(estimate.interval.hi)
 
 
 def _iteration_row(record: Record) -> Comparison:
     """Compare the mean with the prediction, by the interval of the drawn steps."""
     estimate = iteration(record)
-    low, high = float(estimate.interval.lo), float(estimate.interval.hi)
+    low, high = _ends(estimate)
     predicted = record["predicted_compute_s"] + barrier_timed_delay(record).value / record["tau"]
-    verdict, reason = (Verdict.HOLDS, "") if low <= predicted <= high else near(estimate.value, predicted)
-    return Comparison(
+    row = _near_row(
+        estimate.value,
+        (low, high),
+        predicted,
         quantity="seconds per iteration, mean of the rounds",
-        measured=estimate.value,
-        interval=(low, high),
-        bound=predicted,
-        verdict=verdict,
-        reason=reason,
         theorem=f"E max of mean Y + D / tau; {record['scheduling']}; {record['method']}",
         tau=record["tau"],
         n=sum(len(part) for part in record["round_s"]),
         **_common(record),
     )
+    return replace(row, verdict=Verdict.HOLDS, reason="") if low <= predicted <= high else row
 
 
 def _delay_row(record: Record) -> Comparison:
@@ -186,19 +182,9 @@ def _delay_row(record: Record) -> Comparison:
     rounds = np.concatenate([np.asarray(part) for part in record["round_s"]])
     steps = np.concatenate([np.asarray(part) for part in np.swapaxes(np.asarray(record["step_s"]), 0, 1)], axis=1)
     estimate, fenced = delay_from_rounds(rounds, steps, tau=record["tau"]), barrier_timed_delay(record)
-    verdict, reason = near(estimate.value, fenced.value)
-    return Comparison(
-        quantity="D, from rounds without the slowest worker's steps",
-        measured=estimate.value,
-        interval=(float(estimate.interval.lo), float(estimate.interval.hi)),
-        bound=fenced.value,
-        verdict=verdict,
-        reason=reason,
-        theorem="D timed behind a barrier",
-        tau=record["tau"],
-        n=rounds.size,
-        **_common(record),
-    )
+    about = {**_common(record), "tau": record["tau"], "n": rounds.size, "theorem": "D timed behind a barrier"}
+    about["quantity"] = "D, from rounds without the slowest worker's steps"
+    return _near_row(estimate.value, _ends(estimate), fenced.value, **about)
 
 
 def _law_row(record: Record) -> Comparison:
@@ -210,12 +196,14 @@ def _law_row(record: Record) -> Comparison:
         measured=p_value,
         interval=(p_value, p_value),
         bound=None,
+        side="lower",
         verdict=Verdict.HOLDS if right else Verdict.INCONCLUSIVE,
         reason=fit.statement,
         theorem=f"drawn from {record['law']}",
         tau=record["tau"],
         n=fit.n,
-        **(_common(record) | {"side": "lower", "unit": ""}),
+        decides=False,
+        **_common(record),
     )
 
 
@@ -232,18 +220,9 @@ def _fitted_rows(group: Sequence[Record]) -> Iterable[Comparison]:
         ("Y", fit.step_s, group[0]["mean_step_s"], "the padded step"),
         ("D", fit.delay_s, delay_s, "D timed behind a barrier"),
     ):
-        verdict, reason = near(estimate.value, bound)
-        yield Comparison(
-            quantity=f"{name}, fitted to the rounds of all tau",
-            measured=estimate.value,
-            interval=(float(estimate.interval.lo), float(estimate.interval.hi)),
-            bound=bound,
-            verdict=verdict,
-            reason=reason,
-            theorem=source,
-            n=len(rounds),
-            **_common(group[0]),
-        )
+        about = {**_common(group[0]), "theorem": source, "n": len(rounds)}
+        about["quantity"] = f"{name}, fitted to the rounds of all tau"
+        yield _near_row(estimate.value, _ends(estimate), bound, **about)
 
 
 def compared(real: Record, simulated: Record) -> Record:
@@ -271,18 +250,8 @@ def agreement_rows(record: Record, *, steps: int, step_s: float, tau: int, **abo
     )
     delay_s = float(np.mean(record["fenced_s"]))
     measured, predicted = record["raced_s"] / steps, step_s + delay_s / tau
-    verdict, reason = near(measured, predicted)
-    seconds = Comparison(
-        quantity="seconds per iteration of real processes",
-        measured=measured,
-        interval=(measured, measured),
-        bound=predicted,
-        side="tight",
-        verdict=verdict,
-        reason=reason,
-        theorem=f"Y + D/tau, D = {1e3 * delay_s:.3g} ms timed by itself; {record['scheduling']}; {record['method']}",
-        decides=False,
-        unit="s",
-        **about,
+    about["theorem"] = (
+        f"Y + D/tau, D = {1e3 * delay_s:.3g} ms timed by itself; {record['scheduling']}; {record['method']}"
     )
-    return [equal, seconds]
+    about["quantity"] = "seconds per iteration of real processes"
+    return [equal, _near_row(measured, (measured, measured), predicted, **about)]

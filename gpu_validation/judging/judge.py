@@ -13,11 +13,11 @@ import numpy as np
 from bounds import AssumptionViolated, Bound, Status
 
 from ..records.compression import Sample
-from .intervals import ACQUIT, Interval, interval_below, student_interval, variance_interval
-from .verdict import Comparison, Verdict, open_above, tight_verdict, upper_verdict, wide
+from .comparisons import interval_row, unknown_row
+from .intervals import ACQUIT, UNJUDGED, Interval, interval_below, student_interval, variance_interval
+from .verdict import Comparison, Verdict
 
 NOT_MEASURED = "not measured"  # beginning of the reason of a row without a measurement
-UNJUDGED = 0.05  # level of intervals without a verdict, outside the budget
 
 
 class Judge:
@@ -44,34 +44,13 @@ class Judge:
         else:
             self.samples += 1
             interval = variance_interval(sample, variance, below=self.level, above=ACQUIT)
-        verdict = upper_verdict(interval, bound)
-        return Comparison(
-            measured=sample.mean,
-            interval=interval,
-            bound=bound,
-            side="upper",
-            verdict=verdict,
-            reason=open_above(interval, verdict),
-            n=sample.n,
-            **about,
-        )
+        return interval_row(sample.mean, interval, bound, "upper", n=sample.n, **about)
 
     def tight(self, sample: Sample, value: float, variance: float, margin: float, **about: Any) -> Comparison:
         """Compare the mean of draws of known variance with a value, with a relative margin."""
         self.samples += 1
         interval = variance_interval(sample, variance, below=self.level / 2, above=self.level / 2)
-        verdict = tight_verdict(interval, value, margin * abs(value))
-        reason = wide(margin * abs(value)) if verdict is Verdict.INCONCLUSIVE else ""
-        return Comparison(
-            measured=sample.mean,
-            interval=interval,
-            bound=value,
-            side="tight",
-            verdict=verdict,
-            reason=reason,
-            n=sample.n,
-            **about,
-        )
+        return interval_row(sample.mean, interval, value, "tight", margin=margin * abs(value), n=sample.n, **about)
 
 
 UNREADABLE = (AssumptionViolated, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -93,18 +72,8 @@ def rows_of(measure: Callable[[], Iterable[Comparison]], quantity: str, **where:
 def unmeasured(quantity: str, error: Exception, **where: Any) -> Comparison:
     """Return the INCONCLUSIVE row of a quantity that a record does not allow to measure."""
     missing = f"no field {error}" if isinstance(error, KeyError) else str(error)
-    return Comparison(
-        quantity=quantity,
-        measured=math.nan,
-        interval=(-math.inf, math.inf),
-        bound=None,
-        side="upper",
-        verdict=Verdict.INCONCLUSIVE,
-        reason=f"{NOT_MEASURED}: {missing}",
-        n=0,
-        unmeasured=True,
-        **where,
-    )
+    row = unknown_row(f"{NOT_MEASURED}: {missing}", side="upper", n=0, quantity=quantity, unmeasured=True, **where)
+    return replace(row, verdict=Verdict.INCONCLUSIVE)
 
 
 def _of_numbers(row: Comparison) -> Comparison:

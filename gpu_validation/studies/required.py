@@ -7,14 +7,13 @@ record, the claim or the code that it comes from.
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..judging.judge import NOT_MEASURED
+from ..judging.judge import unmeasured
 from ..judging.verdict import Comparison, Verdict
 
 LISTED = Path(__file__).with_suffix(".json")
@@ -107,17 +106,5 @@ def _key(row: Comparison) -> Required:
 
 
 def _not_measured(key: Required, reason: str) -> Comparison:
-    return Comparison(
-        operator=key.operator,
-        quantity=key.quantity,
-        measured=math.nan,
-        interval=(-math.inf, math.inf),
-        bound=None,
-        side="upper",
-        verdict=Verdict.INCONCLUSIVE,
-        reason=f"{NOT_MEASURED}: {reason or 'the records do not give this required row'}",
-        workload=key.workload,
-        tau=key.tau,
-        n=0,
-        unmeasured=True,
-    )
+    missing = ValueError(reason or "the records do not give this required row")
+    return unmeasured(key.quantity, missing, operator=key.operator, workload=key.workload, tau=key.tau)

@@ -22,11 +22,12 @@ from bounds.estimate import delay_by_fenced_regression
 from operators import Key, Message, Operator, all_operators, specification
 from operators.random import normal
 
+from ..judging.comparisons import exact_row
 from ..judging.envelope import ETHERNET_BYTES, HEADERS_BYTES, in_streams, on_interface, payload_on_interface
 from ..judging.intervals import Interval
 from ..judging.judge import rows_of
 from ..judging.plotting import MARKS, PALETTE, chart
-from ..judging.verdict import Comparison, exact_verdict
+from ..judging.verdict import Comparison
 from ..network import Network, Shape
 from ..network.streams import StreamCount
 from ..processes.collectives import barrier, gather_arrays
@@ -153,17 +154,8 @@ def wire_rows(records: Sequence[Record]) -> Iterable[Comparison]:
 
 def _rows(record: Record, where: dict[str, Any]) -> Iterable[Comparison]:
     payload, predicted = int(record["payload_bytes"]), int(record["predicted_payload_bytes"])
-    yield Comparison(
-        quantity="payload bytes of an exchange",
-        measured=payload,
-        interval=(payload, payload),
-        bound=predicted,
-        side="tight",
-        verdict=exact_verdict(payload == predicted),
-        theorem="lengths of the messages alone",
-        unit="byte",
-        **where,
-    )
+    about = {**where, "quantity": "payload bytes of an exchange", "theorem": "lengths of the messages alone"}
+    yield exact_row(payload, predicted, payload == predicted, unit="byte", **about)
     sent, messages = record.get("stream_bytes"), _messages(record)
     about = {**where, "quantity": "payload within the bytes of TCP streams", "repeats": record.get("repeats", 1)}
     yield in_streams(payload, sent, messages, **about)

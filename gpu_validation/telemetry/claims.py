@@ -6,10 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ..judging.comparisons import exact_row, interval_row, unknown_row
 from ..judging.compression import ROUNDING, compression_rows
 from ..judging.intervals import anytime_interval
 from ..judging.judge import rows_of
-from ..judging.verdict import MARGIN, Comparison, Verdict, exact_verdict, tight_verdict, wide
+from ..judging.verdict import MARGIN, Comparison
 from ..records.compression import Compression
 from .account import Account, Header, of_messages
 from .samples import KeptRound, pooled
@@ -43,12 +44,6 @@ def _about(header: Header, **fields: Any) -> dict[str, Any]:
     return {"operator": header.operator or "whole models", "workload": ON, **fields}
 
 
-def _exact(measured: float, bound: float, holds: bool, **about: Any) -> Comparison:
-    """Return the comparison of a number without randomness."""
-    ends = measured, measured
-    return Comparison(measured=measured, interval=ends, bound=bound, verdict=exact_verdict(holds), **about)
-
-
 # -- the compressor ----------------------------------------------------------------------------------------
 def _compression(accounts: Sequence[Account], level: float) -> list[Comparison]:
     header, states = accounts[0].header, [account.state for account in accounts]
@@ -68,36 +63,24 @@ def _direction(accounts: Sequence[Account], level: float) -> list[Comparison]:
     rows = []
     if header.projects:
         worst = max(account.state.oblique for account in accounts)
-        about = _about(header, quantity="|<C(x), C(x) - x>|/|x|^2, largest", theorem="Operator.projects", side="tight")
-        rows.append(_exact(worst, 0.0, worst <= ROUNDING, **about))
+        about = _about(header, quantity="|<C(x), C(x) - x>|/|x|^2, largest", theorem="Operator.projects")
+        rows.append(exact_row(worst, 0.0, worst <= ROUNDING, **about))
     if header.declared.kind != "Unbiased" or header.declared.constant is None:
         return rows
-    about = _about(header, quantity="<C(x), x>/|x|^2, mean", theorem="Unbiased claim", side="tight", n=along.n)
+    about = _about(header, quantity="<C(x), x>/|x|^2, mean", theorem="Unbiased claim", n=along.n)
     omega = header.declared.constant
     if omega == 0:
         worst = max(abs(along.low - 1), abs(along.high - 1))
-        return [*rows, _exact(1 + worst, 1.0, worst <= ROUNDING, **about)]
+        return [*rows, exact_row(1 + worst, 1.0, worst <= ROUNDING, **about)]
     interval = anytime_interval(along, omega, below=level / 2, above=level / 2)
-    verdict = tight_verdict(interval, 1.0, MARGIN)
-    reason = wide(MARGIN) if verdict is Verdict.INCONCLUSIVE else ""
-    return [
-        *rows,
-        Comparison(measured=along.mean, interval=interval, bound=1.0, verdict=verdict, reason=reason, **about),
-    ]
+    return [*rows, interval_row(along.mean, interval, 1.0, "tight", margin=MARGIN, **about)]
 
 
 # -- bytes -------------------------------------------------------------------------------------------------
 def _bytes(accounts: Sequence[Account]) -> list[Comparison]:
     header = accounts[0].header
     if header.extra_bytes is None:
-        nothing: dict[str, Any] = {
-            "measured": math.nan,
-            "interval": (-math.inf, math.inf),
-            "bound": None,
-            "side": "tight",
-        }
-        about = _about(header, quantity="bytes", unit="byte", verdict=Verdict.OUT_OF_SCOPE, reason=UNSENT)
-        return [Comparison(**nothing, **about)]
+        return [unknown_row(UNSENT, **_about(header, quantity="bytes", unit="byte"))]
     rows = []
     for way in ("sent", "received"):
         counted = sum(getattr(account.state, f"{way}_bytes") for account in accounts)
@@ -105,8 +88,7 @@ def _bytes(accounts: Sequence[Account]) -> list[Comparison]:
         about = _about(header, unit="byte", n=sum(account.state.predicted for account in accounts))
         words = "bytes from all pairs, by the messages' lengths"
         about |= {"quantity": f"bytes {way}, whole run"}
-        exact = {"theorem": words, "structural": True, "side": "tight"}
-        rows.append(_exact(counted, expected, counted == expected, **exact, **about))
+        rows.append(exact_row(counted, expected, counted == expected, theorem=words, structural=True, **about))
         rows += _promised(accounts, way, counted, about)
     return rows
 
@@ -128,8 +110,8 @@ def _promised(accounts: Sequence[Account], way: str, counted: int, about: dict[s
         for account in accounts
     )
     if declared.exact_bits is not None:
-        return [_exact(counted, total, counted == total, side="tight", theorem="Operator.bits", **about)]
-    return [_exact(counted, total, counted <= total, side="upper", theorem="Operator.bits", **about)]
+        return [exact_row(counted, total, counted == total, theorem="Operator.bits", **about)]
+    return [exact_row(counted, total, counted <= total, "upper", theorem="Operator.bits", **about)]
 
 
 def _by_length(h: Header, bits: int) -> dict[str, int]:
@@ -175,8 +157,9 @@ def _local(accounts: Sequence[Account], together: Sequence[Sequence[KeptRound]])
             rows.append(_alike(header, quantity, values, theorem=theorem))
     begun = [kept.begun for account in accounts for kept in account.rounds if kept.begun >= 0]
     if begun:
-        about = _about(header, quantity="first steps away from the averaged model", n=len(begun), side="tight")
-        rows.append(_exact(begun.count(0), 0.0, all(begun), theorem="a round begins where the last one ended", **about))
+        about = _about(header, quantity="first steps away from the averaged model", n=len(begun))
+        about["theorem"] = "a round begins where the last one ended"
+        rows.append(exact_row(begun.count(0), 0.0, all(begun), **about))
     return rows
 
 
@@ -188,8 +171,8 @@ def _keys(accounts: Sequence[Account]) -> list[Comparison]:
         return []
     repeated = len(keys) - len(set(keys))
     allowed = 1 + len(keys) ** 2 // 2**33  # 32-bit digests may be equal by chance
-    about = _about(header, quantity="keys of messages, used twice", n=len(keys), side="tight")
-    return [_exact(repeated, 0.0, repeated <= allowed, theorem="one key for each rank and round", **about)]
+    about = _about(header, quantity="keys of messages, used twice", n=len(keys))
+    return [exact_row(repeated, 0.0, repeated <= allowed, theorem="one key for each rank and round", **about)]
 
 
 def _applied(accounts: Sequence[Account], together: Sequence[Sequence[KeptRound]]) -> list[Comparison]:
@@ -198,7 +181,7 @@ def _applied(accounts: Sequence[Account], together: Sequence[Sequence[KeptRound]
     if not header.common or header.size == 1:
         return []
     quantity = "averagings that are not the mean of the messages"
-    about = _about(header, quantity=quantity, theorem="every rank applies the mean", side="tight")
+    about = _about(header, quantity=quantity, theorem="every rank applies the mean")
     wrong = judged = 0
     for of_ranks in together if len(accounts) == header.size else []:
         sent = [kept.sent for kept in of_ranks if math.isfinite(kept.sent)]
@@ -214,10 +197,8 @@ def _applied(accounts: Sequence[Account], together: Sequence[Sequence[KeptRound]
         judged += 1
         wrong += any(abs(value - mean) > allowed for value in left if math.isfinite(value))
     if judged:
-        return [_exact(wrong, 0.0, wrong == 0, n=judged, **about)]
-    nothing: dict[str, Any] = {"measured": math.nan, "interval": (-math.inf, math.inf), "bound": 0.0, "n": 0}
-    alone = len(accounts) < header.size
-    return [Comparison(verdict=Verdict.OUT_OF_SCOPE, reason=ALONE if alone else UNSEEN, **nothing, **about)]
+        return [exact_row(wrong, 0.0, wrong == 0, n=judged, **about)]
+    return [unknown_row(ALONE if len(accounts) < header.size else UNSEEN, bound=0.0, n=0, **about)]
 
 
 def _rounding(header: Header, of_ranks: Sequence[KeptRound], sent: Sequence[float]) -> float:
@@ -233,11 +214,10 @@ AGREE = "ranks agree after an averaging"
 
 def _alike(header: Header, quantity: str, values: Sequence[Sequence[Any]], theorem: str = AGREE) -> Comparison:
     different = sum(len(set(of_ranks)) > 1 for of_ranks in values)
-    about = _about(header, quantity=quantity, theorem=theorem, n=len(values), side="tight")
+    about = _about(header, quantity=quantity, theorem=theorem, n=len(values))
     if values and len(values[0]) > 1:
-        return _exact(different, 0.0, different == 0, **about)
-    nothing: dict[str, Any] = {"measured": math.nan, "interval": (-math.inf, math.inf), "bound": 0.0}
-    return Comparison(verdict=Verdict.OUT_OF_SCOPE, reason=ALONE, **nothing, **about)
+        return exact_row(different, 0.0, different == 0, **about)
+    return unknown_row(ALONE, bound=0.0, **about)
 
 
 def shared_rounds(accounts: Sequence[Account]) -> list[list[KeptRound]]:

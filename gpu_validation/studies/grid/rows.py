@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,11 +16,11 @@ import numpy as np
 
 from bounds import AssumptionViolated
 
-from ...judging.comparisons import exact_row, out_of_scope
+from ...judging.comparisons import exact_row, unknown_row
 from ...judging.compression import CompressionJudge
 from ...judging.envelope import in_streams
-from ...judging.intervals import Interval, student_interval
-from ...judging.judge import UNJUDGED, Judge, gated, rows_of
+from ...judging.intervals import UNJUDGED, Interval, student_interval
+from ...judging.judge import Judge, gated, rows_of
 from ...judging.verdict import Comparison, Verdict
 from ...records.compression import Sample
 from .records import Probe, Training
@@ -84,8 +83,8 @@ class _Rows(CompressionJudge):
         yield in_streams(payload, t.stream_bytes, t.messages, quantity=quantity, **where)
         about |= {"theorem": t.interface_method, "quantity": "interface bytes, whole cell"}
         if t.interface_bytes is None:
-            row = replace(exact_row(math.nan, payload, False, "lower", **about), interval=(-math.inf, math.inf))
-            yield out_of_scope(row, "no interface counter carries this backend's traffic here")
+            reason = "no interface counter carries this backend's traffic here"
+            yield unknown_row(reason, bound=payload, side="lower", **about)
         else:
             yield exact_row(t.interface_bytes, payload, t.interface_bytes >= payload, "lower", **about)
 
@@ -177,8 +176,8 @@ def _law_row(judge: Judge, law: Law, where: dict[str, Any]) -> Comparison:
     if law.variance:
         return judge.tight(sample, law.mean, law.variance, law.margin, **about)
     deviation = max(abs(sample.low - law.mean), abs(sample.high - law.mean))
-    row = exact_row(sample.mean, law.mean, deviation <= DETERMINED * abs(law.mean), n=sample.n, **about)
-    return replace(row, interval=(sample.low, sample.high))
+    ends, equal = (sample.low, sample.high), deviation <= DETERMINED * abs(law.mean)
+    return exact_row(sample.mean, law.mean, equal, interval=ends, n=sample.n, **about)
 
 
 def _repeated_row(record: Training, where: dict[str, Any]) -> Comparison:
