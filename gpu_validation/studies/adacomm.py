@@ -39,13 +39,11 @@ from ..judging.plotting import (
     style,
     ticks_at,
 )
-from ..judging.verdict import Comparison
 from ..network import Shape
-from ..records.storage import Record
 from ..workloads import LeNet, LogisticRegression, SmallNetwork, Workload
 from .runs.spec import TrainingRun
 from .runs.training import run_training
-from .study import Figure, Study
+from .study import Comparison, Figure, Record, Study
 
 # -- courses ---------------------------------------------------------------------------------------------------------
 

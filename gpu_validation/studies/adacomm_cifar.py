@@ -28,9 +28,7 @@ from ..averaging.pacing.clock import SimulatedClock
 from ..averaging.settings import Pacing
 from ..averaging.simulated import SimulatedWorkers
 from ..judging.comparisons import unjudged_row
-from ..judging.verdict import Comparison
 from ..processes.launch import RunFailed
-from ..records.storage import Record
 from ..workloads import Cifar, ResNet20, ResNet50, SyntheticImages, Vgg16
 from ..workloads.data import Source
 from ..workloads.network import Network
@@ -38,7 +36,7 @@ from .adacomm import CONSTANT, DECAYED, Setting, end_rows, figures, groups, rati
 from .required import Required
 from .runs.local_steps import Replica, training_rounds
 from .runs.spec import TrainingRun
-from .study import Figure, Study
+from .study import Comparison, Figure, Record, Study
 
 ARCHIVE = "CIFAR_ARCHIVE"  # the environment variable
 STEP = ShiftedExponential(0.8, 0.2)  # law of a local step, of mean 1

@@ -23,19 +23,18 @@ from operators.random import normal
 
 from ..averaging.exchange.parts import Gather, TwoShot, exchange_named
 from ..averaging.periodic_averaging import PeriodicAveraging
-from ..judging.comparisons import exact_row, unjudged_row
+from ..judging.comparisons import exact_row, interval_row, unjudged_row
 from ..judging.intervals import student_interval
 from ..judging.plotting import LINES, PALETTE, canvas, colour, plain_ticks, ticks_at
-from ..judging.verdict import Comparison, tight_verdict, upper_verdict
+from ..judging.verdict import Comparison
 from ..network import Network, Shape
 from ..processes.collectives import barrier, gather_arrays
 from ..processes.launch import RankContext, run_ranks
 from ..records.compression import Sample
-from ..records.storage import Record
 from ..workloads import SmallNetwork
 from .runs.spec import TrainingRun
 from .runs.training import run_training
-from .study import Figure, Study
+from .study import Figure, Record, Study
 
 # -- exchanges -------------------------------------------------------------------------------------------------------
 
@@ -168,11 +167,9 @@ def _against_law(
     """Judge by Student's interval: a draw is a sum over tens of thousands of coordinates."""
     sample = Sample.of(values)
     interval = student_interval(sample, level)
-    verdict = tight_verdict(interval, 1.0, MARGIN) if tight else upper_verdict(interval, 1.0)
     theorem = "two_shot_exact_error" if tight and exchange == "two_shot" else f"{exchange}_error"
     about |= {"theorem": theorem, "reason": "Student's interval of sums over all coordinates", "n": sample.n}
-    side = "tight" if tight else "upper"
-    return Comparison(measured=sample.mean, interval=interval, bound=1.0, side=side, verdict=verdict, **about)
+    return interval_row(sample.mean, interval, 1.0, "tight" if tight else "upper", margin=MARGIN, **about)
 
 
 def _training_rows(trained: Sequence[tuple[Any, Record]]) -> Iterator[Comparison]:

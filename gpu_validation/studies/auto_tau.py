@@ -30,14 +30,12 @@ from ..judging.comparisons import goal_row, unjudged_row
 from ..judging.intervals import Median, median_of, number_of, tail_of
 from ..judging.iteration_time import smoothed, time_to_loss
 from ..judging.plotting import LINES, PALETTE, categories, chart, style
-from ..judging.verdict import Comparison
 from ..network import Shape
-from ..records.storage import Record
 from ..workloads import Kink, LeNet, LogisticRegression, Quadratic, SmallNetwork, Workload
 from ..workloads.data import Dirichlet
 from .runs.spec import TrainingRun
 from .runs.training import run_training
-from .study import Figure, Study
+from .study import Comparison, Figure, Record, Study
 
 # -- problems --------------------------------------------------------------------------------------------------------
 

@@ -18,13 +18,11 @@ from operators.random import normal
 
 from ..judging.comparisons import exact_row, out_of_scope, share_row, unjudged_row
 from ..judging.plotting import LINES, MARKS, PALETTE, canvas, chart
-from ..judging.verdict import Comparison
-from ..records.storage import Record
 from ..workloads import LogisticRegression
 from ..workloads.digits import DIGITS
 from .byzantine_attacks import Attack, Collude, Negate, RandomSigns, Rescale
 from .runs.shared_model import shared_steps
-from .study import Figure, Study
+from .study import Comparison, Figure, Record, Study
 
 # -- votes -----------------------------------------------------------------------------------------------------------
 

@@ -22,12 +22,10 @@ from operators import QSGD, Operator, RandomisedSparseDithering, RandomK, all_op
 from ..judging.comparisons import exact_row, mean_row, out_of_scope, unjudged_row
 from ..judging.plotting import FAMILIES as FAMILIES_OF_OPERATORS
 from ..judging.plotting import LINES, LINES_A_PANEL, MARKS, PALETTE, TITLE_PT, canvas, chart, colour, family
-from ..judging.verdict import Comparison
-from ..records.storage import Record
 from ..workloads import Bundled, Iid, LogisticRegression, Ridge
 from ..workloads.linear import LinearModel
 from .compressed_descent import METHODS, Diana, descend, landmarks, methods_for
-from .study import Figure, Study
+from .study import Comparison, Figure, Record, Study
 
 WORKERS = 4
 ROUNDING = 1e-5  # of a potential or a squared gradient: they rest on vectors that travel as binary32

@@ -16,13 +16,11 @@ from operators.random import uniform
 from ..averaging.simulated import SimulatedWorkers
 from ..judging.comparisons import exact_row, mean_row, unjudged_row
 from ..judging.plotting import LINES, PALETTE, Spread, chart, error_bars, plain_ticks, style, ticks_at
-from ..judging.verdict import Comparison
-from ..records.storage import Record
 from ..workloads import LogisticRegression
 from ..workloads.network import DIGITS
 from .runs.local_steps import Replica, training_rounds
 from .runs.spec import MESSAGES, TrainingRun
-from .study import Figure, Study
+from .study import Comparison, Figure, Record, Study
 
 # -- counterexamples -------------------------------------------------------------------------------------------------
 

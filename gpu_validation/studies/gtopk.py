@@ -16,11 +16,9 @@ from operators.random import normal
 
 from ..judging.comparisons import exact_row, out_of_scope, unjudged_row
 from ..judging.plotting import LINES, PALETTE, canvas, plain_ticks, ticks_at
-from ..judging.verdict import Comparison
-from ..records.storage import Record
 from ..workloads import SmallNetwork
 from .runs.shared_model import Merge, shared_steps
-from .study import Figure, Study
+from .study import Comparison, Figure, Record, Study
 
 METHODS = ("uncompressed", "topk+ef", "gtopk:conserving", "gtopk:published")
 INPUT, SEND = 0, 1  # folds

@@ -21,16 +21,14 @@ from operators import QSGD, TCDQ, ErrorFeedback, Feedback, Identity, Operator, T
 from ..judging.comparisons import NO_RANGE, mean_row, unjudged_row
 from ..judging.iteration_time import agreement_rows, compared
 from ..judging.plotting import LINES, PALETTE, Spread, categories, chart, error_bars
-from ..judging.verdict import Comparison
 from ..network import Shape
-from ..records.storage import Record
 from ..workloads import LogisticRegression, Quadratic, Workload
 from ..workloads.data import Bundled
 from .error_feedback import largest_gradient
 from .runs.simulation import simulate
 from .runs.spec import TrainingRun
 from .runs.training import run_training
-from .study import Figure, Study
+from .study import Comparison, Figure, Record, Study
 
 # -- combinations ----------------------------------------------------------------------------------------------------
 

@@ -18,14 +18,12 @@ from operators.combinators.scope import LayerWise
 from ..averaging.simulated import SimulatedWorkers
 from ..judging.comparisons import NO_RANGE, exact_row, unjudged_row
 from ..judging.plotting import MARKS, chart, colour
-from ..judging.verdict import Comparison
 from ..records.seeds import derived
-from ..records.storage import Record
 from ..workloads import LeNet, SmallNetwork, Workload
 from .runs.local_steps import Replica, training_rounds
 from .runs.shared_model import shared_steps
 from .runs.spec import TrainingRun
-from .study import Figure, Study
+from .study import Comparison, Figure, Record, Study
 
 NETWORKS: dict[str, Workload] = {"network": SmallNetwork(), "lenet": LeNet()}
 OPERATORS: dict[str, Operator] = {

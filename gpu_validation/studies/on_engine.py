@@ -13,9 +13,8 @@ from pathlib import Path
 
 from ..processes.launch import RunFailed, backend_for
 from ..records.environment import Environment
-from ..records.storage import Record
 from .engines.engine import Call, Engine, EngineLost, Job, WorkerLost
-from .study import Study
+from .study import Record, Study
 
 POLL_S = 0.1
 TRIES = 2  # lost workers per unit, after which the run ends

@@ -15,15 +15,13 @@ from ..judging.comparisons import median_row
 from ..judging.intervals import Median
 from ..judging.iteration_time import arrival
 from ..judging.plotting import MARKS, PALETTE, categories, chart, error_bars, style
-from ..judging.verdict import Comparison
-from ..records.storage import Record
 from . import overlap_problems as problems
 from .overlap_problems import ADACOMM, FIXED, HEADLINE, LEFT, METHODS, TIMED, Design, Task, Trial, Tried, budget_s
 from .races import arrivals, equal_numbers, faster, of_trial, same_row, seconds, short, times_of
 from .runs.batched_simulation import simulate_together
 from .runs.spec import TrainingRun
 from .runs.training import run_training
-from .study import Figure, Study
+from .study import Comparison, Figure, Record, Study
 
 # -- choices and rows ------------------------------------------------------------------------------------------------
 

@@ -35,11 +35,9 @@ from ..judging.comparisons import Side, goal_row
 from ..judging.intervals import Median, median_of, number_of, tail_of
 from ..judging.iteration_time import arrival
 from ..judging.plotting import categories, chart, style
-from ..judging.verdict import Comparison
 from ..network import Network, Shape
 from ..piloting.pilot import pilot
 from ..processes.launch import RankContext, run_ranks
-from ..records.storage import Record
 from ..workloads import Draw, SmallNetwork, Workload
 from .prediction_problems import (
     HALVES,
@@ -58,7 +56,7 @@ from .prediction_problems import (
 )
 from .runs.spec import TrainingRun
 from .runs.training import run_training
-from .study import Figure, Study
+from .study import Comparison, Figure, Record, Study
 
 # -- real seconds ----------------------------------------------------------------------------------------------------
 

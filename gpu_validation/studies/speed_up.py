@@ -23,16 +23,14 @@ from ..judging.comparisons import median_row
 from ..judging.intervals import Median, median_of
 from ..judging.iteration_time import arrival, seconds_row
 from ..judging.plotting import chart, error_bars, style
-from ..judging.verdict import Comparison
 from ..records.seeds import derived
-from ..records.storage import Record
 from ..workloads import Characters, Dirichlet, SmallNetwork, Workload
 from .adacomm import predicted_seconds
 from .races import arrivals, equal_numbers, faster, of_trial, same_row, short, times_of
 from .runs.batched_simulation import simulate_together
 from .runs.spec import TrainingRun
 from .runs.training import run_training
-from .study import Figure, Study
+from .study import Comparison, Figure, Record, Study
 
 # -- courses and races -----------------------------------------------------------------------------------------------
 

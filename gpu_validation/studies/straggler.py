@@ -20,11 +20,10 @@ from ..judging.verdict import MARGIN, Comparison, tight_verdict
 from ..network import Network, Shape
 from ..processes.launch import RankContext, run_ranks
 from ..records.seeds import derived
-from ..records.storage import Record
 from ..timing import slowest_seconds, step_seconds
 from ..workloads import LogisticRegression, Quadratic, SmallNetwork, Workload
 from .runs.iteration_time import IterationTimePlan, measure_iteration_time
-from .study import Figure, Study
+from .study import Figure, Record, Study
 
 HANG_TIMEOUT_S = 60.0
 SHAPE = Shape(rate_bit_per_s=1e8, delay_s=1e-3)

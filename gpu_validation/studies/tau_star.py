@@ -22,16 +22,14 @@ from operators import Identity
 from ..judging.comparisons import exact_row, mean_row, ratio_row, unjudged_row
 from ..judging.iteration_time import agreement_rows, compared
 from ..judging.plotting import LINES, MARKS, PALETTE, Spread, categories, chart, error_bars, ticks_at
-from ..judging.verdict import Comparison
 from ..network import Shape
-from ..records.storage import Record
 from ..workloads import HeterogeneousQuadratics, Kink, LogisticRegression, MultiplicativeQuadratic, Quadratic, Workload
 from ..workloads.data import Bundled
 from .runs.ensemble import Rows, run_seeds
 from .runs.simulation import simulate
 from .runs.spec import TrainingRun
 from .runs.training import run_training
-from .study import Figure, Study
+from .study import Comparison, Figure, Record, Study
 from .tau_star_third_order import BLOCKS as THIRD_BLOCKS
 from .tau_star_third_order import measure_third, third_rows
 

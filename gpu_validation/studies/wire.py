@@ -27,15 +27,13 @@ from ..judging.envelope import ETHERNET_BYTES, HEADERS_BYTES, in_streams, on_int
 from ..judging.intervals import Interval
 from ..judging.judge import rows_of
 from ..judging.plotting import MARKS, PALETTE, chart
-from ..judging.verdict import Comparison
 from ..network import Network, Shape
 from ..network.streams import StreamCount
 from ..processes.collectives import barrier, gather_arrays
 from ..processes.launch import RankContext, interface_bytes, run_ranks, sent_between
 from ..processes.vectors import barrier_messages
-from ..records.storage import Record
 from .runs.spec import MESSAGES, VECTORS
-from .study import Figure, Study
+from .study import Comparison, Figure, Record, Study
 from .topologies import TOPOLOGIES, Topology
 
 SHORT_FACTOR = 5  # one acknowledgement more or less is much beside a short message: average over more exchanges
