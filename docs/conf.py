@@ -47,6 +47,7 @@ nitpick_ignore = [  # types of annotations and base classes that are no public n
         "flwr.app.MetricRecord",
         "flwr.clientapp.typing.ClientAppCallable",
         "flwr.serverapp.Grid",
+        "gpu_validation.adapters.keywords.AveragedSteps",
         "gpu_validation.adapters.keywords.AveragingKeywords",
         "gpu_validation.processes.vectors.Vectors",
         "gpu_validation.studies.engines.engine.Engine",

@@ -16,10 +16,9 @@ Inside ``with`` gradients are not averaged, although accelerate has wrapped the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Literal, Unpack
 
 import torch
 
@@ -30,13 +29,13 @@ from ..averaging.periodic_averaging import PeriodicAveraging
 from ..averaging.settings import Pacing, name_parts
 from ..records.numbers import whole_number
 from ..records.round import Round
-from .keywords import AveragingKeywords, finish, innermost, local_gradients
+from .keywords import AveragedSteps, AveragingKeywords, innermost, local_gradients
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
 
 
-class LocalSGD:
+class LocalSGD(AveragedSteps):
     """Context of local steps, averaged every ``local_sgd_steps`` steps and at its end.
 
     Parameters
@@ -85,33 +84,16 @@ class LocalSGD:
         if not isinstance(local_sgd_steps, Schedule | Pacing | str):
             local_sgd_steps = whole_number("local_sgd_steps", local_sgd_steps)
         self._accelerator = accelerator
-        self.averaging: PeriodicAveraging | None = None
-        self._local: Callable[[], AbstractContextManager[Any]] = nullcontext
-        self._entered, self._failed = ExitStack(), False
+        local: Callable[[], AbstractContextManager[Any]] = nullcontext
+        make: Callable[[], PeriodicAveraging] | None = None
         if enabled and accelerator.num_processes > 1:
             inner = innermost(model)
             remedy = "configure accelerate for several processes without DeepSpeed, FSDP or Megatron-LM"
-            self._local = partial(local_gradients, model, inner, remedy)
-            self._local()  # refuses a sharded model
+            local = partial(local_gradients, model, inner, remedy)
+            local()  # refuses a sharded model
             unwrapped = getattr(optimizer, "optimizer", optimizer)  # unwraps AcceleratedOptimizer
-            self._make = partial(PeriodicAveraging, inner, unwrapped, schedule=local_sgd_steps, **settings)
-            self.averaging = self._make()
-
-    def __enter__(self) -> LocalSGD:
-        if self.averaging is not None and self._failed:
-            self.averaging = self._make()
-        self._entered.enter_context(self._local())
-        self._failed = True  # until it ends
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._entered.close()
-        if error is None:
-            if self.averaging is not None:
-                finish(self.averaging)
-            self._failed = False
+            make = partial(PeriodicAveraging, inner, unwrapped, schedule=local_sgd_steps, **settings)
+        super().__init__(local, make)
 
     def step(self, loss: torch.Tensor | float | None = None, closure: Closure | None = None) -> Round | None:
         """Count one local step, unless gradients are still accumulated; average at the end of a round.

@@ -11,20 +11,18 @@ Every step of the optimizer is counted by a hook.
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from functools import partial
-from types import TracebackType
-from typing import Any, Unpack
+from typing import Any, Self, Unpack
 
 import torch
 
 from ..averaging.periodic_averaging import PeriodicAveraging
 from ..averaging.settings import name_parts
 from ..records.numbers import whole_number
-from .keywords import AveragingKeywords, finish, innermost, local_gradients
+from .keywords import AveragedSteps, AveragingKeywords, innermost, local_gradients
 
 
-class DiLoCo:
+class DiLoCo(AveragedSteps):
     """Context in which every step of the inner optimizer is a local step; ``sync_every`` steps form a round.
 
     Parameters
@@ -60,6 +58,8 @@ class DiLoCo:
     one.
     """
 
+    averaging: PeriodicAveraging
+
     @name_parts(AveragingKeywords, schedule="sync_every")
     def __init__(
         self,
@@ -77,28 +77,15 @@ class DiLoCo:
                 f"sync_every = {sync_every!r}: for a rule or 'auto' call PeriodicAveraging.step in the training loop"
             ) from None
         inner = innermost(model)
-        self._local = partial(local_gradients, model, inner, "leave the sharding out")
-        self._local()  # refuses a sharded model
+        local = partial(local_gradients, model, inner, "leave the sharding out")
+        local()  # refuses a sharded model
         self._optimizer = inner_optimizer
-        self._make = partial(PeriodicAveraging, inner, inner_optimizer, schedule=sync_every, **settings)
-        self.averaging = self._make()
-        self._entered, self._failed = ExitStack(), False
+        super().__init__(local, partial(PeriodicAveraging, inner, inner_optimizer, schedule=sync_every, **settings))
 
-    def __enter__(self) -> DiLoCo:
-        if self._failed:
-            self.averaging = self._make()
-        self._entered.enter_context(self._local())
+    def __enter__(self) -> Self:
+        super().__enter__()
         self._entered.callback(self._optimizer.register_step_post_hook(self._count).remove)
-        self._failed = True  # until it ends
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._entered.close()
-        if error is None:
-            finish(self.averaging)
-            self._failed = False
 
     def _count(self, optimizer: torch.optim.Optimizer, arguments: Any, keywords: Any) -> None:
         self.averaging.step()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from types import TracebackType
+from typing import Any, Self
 
 import torch
 import torch.distributed as dist
@@ -36,6 +38,35 @@ def finish(averaging: PeriodicAveraging) -> None:
         engine.inputs.record_step([None], [None], (), engine.clock)
     if engine.periods.local_steps or engine.overlapped is not None:  # else outer momentum would move the model
         averaging.average()
+
+
+class AveragedSteps:
+    """Context of local steps; the entry after an error inside makes a new averaging."""
+
+    averaging: PeriodicAveraging | None
+
+    def __init__(
+        self, local: Callable[[], AbstractContextManager[Any]], make: Callable[[], PeriodicAveraging] | None
+    ) -> None:
+        self._local, self._make = local, make
+        self.averaging = None if make is None else make()
+        self._entered, self._failed = ExitStack(), False
+
+    def __enter__(self) -> Self:
+        if self._failed and self._make is not None:
+            self.averaging = self._make()
+        self._entered.enter_context(self._local())
+        self._failed = True  # until it ends
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._entered.close()
+        if error is None:
+            if self.averaging is not None:
+                finish(self.averaging)
+            self._failed = False
 
 
 def innermost(wrapped: torch.nn.Module) -> torch.nn.Module:
