@@ -50,7 +50,7 @@ from .exchange.movements import (
 )
 from .exchange.nodes import movements_of
 from .exchange.parts import Gather
-from .membership.parts import Presence, Present
+from .membership.parts import Presence, Present, UnevenPresence
 from .membership.survival import Survival
 from .merge.in_flight import CHANGED_IN_FLIGHT, SILENT, WHOLE, Averaged, Overlapped
 from .mixing import Full, Gossip
@@ -98,8 +98,7 @@ class Engine:
         self.mixing = settings.mixing
         self.mixing.check(transport.size)
         check_nodes(transport.size, settings.ranks_per_node)
-        self.presence = Presence(transport) if settings.uneven else None
-        self._since = [0] * len(workers)  # local steps of each since the last exchange of presence
+        self.presence = (UnevenPresence if settings.uneven else Presence)(transport)
         self.choices = Choices(settings, workers[0], transport, clock) if settings.chooses else None
         rule = settings.rule if self.choices is None else self.choices.rule
         self.periods = PeriodController(rule, settings.pacing.steps)
@@ -135,18 +134,13 @@ class Engine:
                 worker.rates.record()
         if undecided:
             self._begin_round()
-        if self.presence is not None:
-            self._record_presence(self.presence)
+        stepping = self.presence.record_step()
+        if self.overlapped is not None:
+            self.overlapped.record_steps(stepping)
         if (records := self._count()) is not None:
             return records
         self.inputs.step_counted()
         return None
-
-    def _record_presence(self, presence: Presence) -> None:
-        stepping = presence.stepping()
-        self._since = [count + steps for count, steps in zip(self._since, stepping, strict=True)]
-        if self.overlapped is not None:
-            self.overlapped.record_steps(stepping)
 
     def _count(self) -> list[Round] | None:
         """Count a local step; end the round after the tau-th."""
@@ -161,9 +155,7 @@ class Engine:
 
         Raises ValueError without ``Uneven()``, or if the rank has left before.
         """
-        if self.presence is None:
-            raise ValueError("leave() needs membership=Uneven(): give it on all ranks")
-        if not self.periods.tau:  # the first decision is made by all ranks
+        if not self.periods.tau and self.settings.uneven:  # the first decision is made by all ranks
             silent = () if self.settings.measures else self.participants
             nothing = [None] * len(self.workers)
             self.inputs.record_step(nothing, nothing, silent, self.clock)
@@ -180,8 +172,7 @@ class Engine:
     @property
     def participants(self) -> Sequence[int]:
         """Ranks whose models count in the coming averaging; the others may idle."""
-        gone = self.presence.gone if self.presence is not None else ()
-        members = self.settings.mixing.members(self.periods.rounds, self.transport.size)
+        members, gone = self.settings.mixing.members(self.periods.rounds, self.transport.size), self.presence.gone
         return [rank for rank in members if rank not in gone] if gone else members
 
     # -- rounds ------------------------------------------------------------------------------------------
@@ -191,8 +182,11 @@ class Engine:
 
     def synchronise(self) -> list[Round]:
         """End a round with the ranks that are present; with a quorum it fails if one of them dies."""
-        if self.presence is not None and self.overlapped is None and not self._exchange_presence(self.presence):
-            return []
+        if self.overlapped is None:
+            with self._explaining():
+                self.mixing = self.presence.begin_sync(self.mixing, self.periods.catch_up)
+            if self.presence.empty:
+                return []
         round_index, steps = self.periods.rounds, self.periods.local_steps
         members = self.mixing.members(round_index, self.transport.size)
         changed = not refresh(self.workers)
@@ -222,17 +216,6 @@ class Engine:
         if self.overlapped is not None:
             return self.overlapped.take_carried_bits()
         return [bits if rank in members else 0 for rank, bits in self._carried_by_rank.items()]
-
-    def _exchange_presence(self, presence: Presence) -> bool:
-        """Call the roll, and catch up with the steps of the other ranks; return False if no rank takes part."""
-        with self._explaining():
-            participants = presence.exchange(presence.rows(self._since))
-        presence.record(participants)
-        presence.over = not participants.active
-        self._since = [0] * len(self.workers)
-        self.mixing = Present(participants.members)
-        self.periods.catch_up(participants.steps)
-        return bool(participants.members)
 
     def _drain(self) -> None:
         """Merge averages in flight, then set all models to their mean."""
@@ -549,12 +532,12 @@ class Engine:
         state = require_own_state(state, self.fingerprint(), of="this averaging")
         for name in ("workers", "outer", "receivers", "in_flight"):
             require_finite(state[name], name)
-        before, since = self.state_dict(), self._since
+        before, since = self.state_dict(), self.presence.since
         try:
             self._load(state)
         except BaseException:
             self._load(before)
-            self._since = since
+            self.presence.since = since
             raise
 
     def _load(self, state: Mapping[str, Any]) -> None:
@@ -567,7 +550,7 @@ class Engine:
         self.movements.states = list(state["receivers"])
         self.clock.load_state_dict(state["clock"])
         self.inputs.load_state_dict(state["sensing"])
-        self._since = [self.periods.local_steps] * len(self.workers)
+        self.presence.restart(self.periods.local_steps)
         if self.overlapped is not None:
             self.overlapped.load_state_dict(state["in_flight"])
 

@@ -6,7 +6,7 @@ forwards messages, so that the process group does not change and all ranks hold 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from typing import final
 
@@ -106,13 +106,15 @@ class Participants:
 
 
 class Presence:
-    """Presence of the ranks hosted here, each of which sends its step count (8 bytes) to every other rank."""
+    """Presence of ranks that all train to the end."""
+
+    gone: Set[int] = frozenset()  # ranks that have left, by the last exchange
+    over = all_left = False  # whether all ranks have left, and all that are hosted here
+    empty = False  # whether no rank took part in the last synchronisation
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self.left: set[int] = set()  # of the ranks hosted here
-        self.gone: set[int] = set()  # of all ranks, by the last exchange
-        self.over = False
+        self.since: list[int] = []  # local steps of the ranks hosted here since the last exchange
 
     def leave(self, rank: int) -> None:
         """Record that a rank hosted here has no more data.
@@ -120,36 +122,80 @@ class Presence:
         Raises
         ------
         ValueError
-            If the rank is not hosted here, or has left before.
+            If ranks may not leave, if this one is not hosted here, or has left before.
         """
+        raise ValueError("leave() needs membership=Uneven(): give it on all ranks")
+
+    def record_step(self) -> list[bool]:
+        """Count a local step, and return which of the ranks hosted here count theirs."""
+        return [False] * len(self._transport.ranks)
+
+    def restart(self, steps: int) -> None:
+        """Continue after so many local steps since the last exchange."""
+
+    def begin_sync(self, mixing: Mixing, catch_up: Callable[[int], None]) -> Mixing:
+        """Exchange the step counts, and return the mixing of the ranks that take part.
+
+        ``catch_up`` receives the largest count of all ranks.
+        """
+        return mixing
+
+    def rows(self, steps: Sequence[int]) -> list[list[float]]:
+        """Return what every rank hosted here tells the others, from its local steps since the last exchange."""
+        return []
+
+    def members(self, rows: Sequence[Sequence[float]]) -> tuple[int, ...]:
+        """Return the ranks that take part in a message, by the ``rows`` of all of them."""
+        return tuple(range(self._transport.size))
+
+
+class UnevenPresence(Presence):
+    """Presence of ranks that may leave; each sends its step count (8 bytes) to every other rank."""
+
+    def __init__(self, transport: Transport) -> None:
+        super().__init__(transport)
+        self.left: set[int] = set()  # of the ranks hosted here
+        self.since = [0] * len(transport.ranks)
+
+    def leave(self, rank: int) -> None:
+        """Record that a rank hosted here has no more data."""
         if rank not in self._transport.ranks or rank in self.left:
             staying = [r for r in self._transport.ranks if r not in self.left]
             raise ValueError(f"only a rank hosted here can leave, once; got rank {rank}: choose from {staying}")
         self.left.add(rank)
-        self.gone.add(rank)
+        self.gone = self.gone | {rank}
+        self.all_left = len(self.left) == len(self._transport.ranks)
 
-    @property
-    def all_left(self) -> bool:
-        """Whether every rank hosted here has left."""
-        return len(self.left) == len(self._transport.ranks)
+    def record_step(self) -> list[bool]:
+        """Count a local step of the ranks that have not left."""
+        stepping = [rank not in self.left for rank in self._transport.ranks]
+        self.since = [count + steps for count, steps in zip(self.since, stepping, strict=True)]
+        return stepping
 
-    def stepping(self) -> list[bool]:
-        """Return which of the ranks hosted here make local steps."""
-        return [rank not in self.left for rank in self._transport.ranks]
+    def restart(self, steps: int) -> None:
+        """Continue after so many local steps since the last exchange."""
+        self.since = [steps] * len(self.since)
+
+    def begin_sync(self, mixing: Mixing, catch_up: Callable[[int], None]) -> Mixing:
+        """Exchange the step counts, and average over the ranks that take part."""
+        participants = self._exchange(self.rows(self.since))
+        self.gone = {rank for rank in range(self._transport.size) if rank not in participants.active}
+        self.over, self.empty = not participants.active, not participants.members
+        self.restart(0)
+        catch_up(participants.steps)
+        return Present(participants.members)
 
     def rows(self, steps: Sequence[int]) -> list[list[float]]:
-        """Return the row of every rank hosted here, from its local steps since the last exchange."""
+        """Return the step count of every rank hosted here, negative if it has left."""
         ranks = zip(self._transport.ranks, steps, strict=True)
         return [[float(-1 - count if rank in self.left else count)] for rank, count in ranks]
 
-    def exchange(self, rows: Sequence[Sequence[float]]) -> Participants:
-        """Exchange the rows of ``rows`` and return who takes part; every rank must call it.
+    def members(self, rows: Sequence[Sequence[float]]) -> tuple[int, ...]:
+        """Exchange the rows, and return the ranks that take part; every rank must call it."""
+        return self._exchange(rows).members
 
-        Raises
-        ------
-        UnevenSteps
-            On every rank, if ranks that are still training have made different numbers of steps.
-        """
+    def _exchange(self, rows: Sequence[Sequence[float]]) -> Participants:
+        """Exchange the rows; raise UnevenSteps on all ranks unless those still training are equally far."""
         numbers = [int(number) for (number,) in self._transport.all_gather_floats(rows)]
         active = tuple(rank for rank, number in enumerate(numbers) if number >= 0)
         counts = [number if number >= 0 else -1 - number for number in numbers]
@@ -159,7 +205,3 @@ class Presence:
                 f"all training ranks must make equally many local steps; got {counts}, of which {active} still train"
             )
         return Participants(tuple(r for r, count in enumerate(counts) if count or r in active), active, max(counts))
-
-    def record(self, participants: Participants) -> None:
-        """Store which ranks have left."""
-        self.gone = {rank for rank in range(self._transport.size) if rank not in participants.active}

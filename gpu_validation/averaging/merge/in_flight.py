@@ -174,7 +174,7 @@ class Overlapped:
         settings: Settings,
         outer: Callable[..., OuterOptimizer],
         beside: BuffersAndStates,
-        presence: Presence | None = None,
+        presence: Presence,
     ) -> None:
         self.beside, self._outer, self.changed = beside, outer, False
         self.presence, self.idle = presence, False  # idle: the last round's messages had no members
@@ -344,7 +344,7 @@ class Overlapped:
         if snapshots is not None:
             part.buffers = [snapshot.buffers for snapshot in snapshots]
         travel = self._of_vectors(part, vectors, base, steps) if self.whole else self._of_movements(part, base, steps)
-        rows = None if self.presence is None else self.presence.rows(part.steps)
+        rows = self.presence.rows(part.steps)
         part.steps = [0] * len(self.workers)
 
         index, averaging = part.messages, _averaging(part.messages, steps)
@@ -352,7 +352,7 @@ class Overlapped:
         nothing = Arrival(part.common.thetas[0], True, zeros, [SILENT] * len(self.workers), members=())
 
         def work() -> Arrival:
-            members = self._members(rows)
+            members = self.presence.members(rows)
             if not members:
                 return nothing
             try:
@@ -381,12 +381,6 @@ class Overlapped:
                 refusal = Refusal(rank, NOT_FINITE + entries[rank])
                 raise explanation(refusal, averaging, lambda entry: name_of(start + entry))
         raise ValueError(overflow_in_words(averaging, name_of(start + first_not_finite(mean))))
-
-    def _members(self, rows: Sequence[Sequence[float]] | None) -> tuple[int, ...]:
-        """Return the ranks that contribute to a message."""
-        if self.presence is None or rows is None:
-            return tuple(range(self.transport.size))
-        return self.presence.exchange(rows).members
 
     def _of_vectors(self, part: Part, vectors: Vectors, base: torch.Tensor | None, steps: int) -> Travel:
         """Return a function that averages whole vectors, followed by the count of steps."""
