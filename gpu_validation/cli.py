@@ -23,7 +23,7 @@ from ratedist.interfaces.commands import AddedCommand, OneLineParser
 from ratedist.interfaces.exit_status import CRASHED, FILES, OK, USAGE, every_interrupt_heard, statuses_text
 
 from .records.exit_status import Terminated, UsageError, ending
-from .studies.engines.names import ENGINES
+from .studies.engines.engine import ENGINES
 from .telemetry.command import add_arguments, attach
 
 if TYPE_CHECKING:

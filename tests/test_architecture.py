@@ -208,7 +208,7 @@ def test_a_local_step_and_a_timed_synchronisation_are_written_once():
     timed = [path.name for path in sources("gpu_validation") if {"barrier", "perf_counter", "step"} <= calls(path)]
 
     assert sorted(steps) == ["local_steps.py", "own_training.py"]
-    assert timed == ["timed_synchronisation.py"]
+    assert timed == ["training.py"]
 
 
 def test_steps_that_are_no_local_ones_are_written_once_too():
@@ -217,7 +217,7 @@ def test_steps_that_are_no_local_ones_are_written_once_too():
     batched = [path.name for path in sources("gpu_validation") if "vmap" in calls(path)]
 
     assert shared == ["shared_model.py"]
-    assert sorted(batched) == ["batched_gradients.py", "simulated.py"]
+    assert sorted(batched) == ["ensemble.py", "simulated.py"]
 
 
 VAGUE = {"at", "found", "heard", "here", "known", "made", "mine", "one", "own", "said", "seen", "told", "wanted"}

@@ -50,7 +50,7 @@ FOUND = {
     ),
     "operators.kernels.backend": ("operators.kernels.",),
     "ratedist.calls": ("ratedist.calls.",),
-    "gpu_validation.studies.engines.local": ("gpu_validation.studies.engines.worker",),
+    "gpu_validation.studies.engines.engine": ("gpu_validation.studies.engines.worker",),
     "gpu_validation.studies.outside": ("gpu_validation.studies.",),
 }
 

@@ -30,7 +30,7 @@ from bounds.claims import Unbiased
 from gpu_validation import PeriodicAveraging
 from gpu_validation.averaging.merge.rules import Corrected
 from gpu_validation.network import Shape
-from gpu_validation.piloting.links import sums_at_once, timed_links
+from gpu_validation.piloting.timings import sums_at_once, timed_links
 from gpu_validation.processes.launch import RankContext
 from gpu_validation.processes.linux import Scheduling
 from gpu_validation.processes.vectors import SETTLED

@@ -25,11 +25,11 @@ from operators import Key, Operator
 from ratedist.pilots.pilot import Pilot
 from ratedist.pilots.timings import ExchangeTimings, LinkTimings
 
+from ..processes.tensors import wait_for
 from ..records.storage import write_atomically
-from .exchanges import timed_exchanges
-from .links import sums_at_once, timed_links
 from .own_training import BeforeStep, Loss, Training, again_and_again
 from .rounds import tried_rounds
+from .timings import sums_at_once, timed_exchanges, timed_links
 from .trials import Trials
 
 OPERATORS = ("cast:bf16,rounding=stochastic", "qsgd:16,bucket=512", "tcdq:omega=0.1", "tcdq:omega=1", "scaled_sign")
@@ -329,19 +329,15 @@ class _Look:
 
     def _timed_step(self, *, feed: bool) -> None:
         training = self.training
-        self._wait()
+        wait_for(training.device)
         begun = time.perf_counter()
         value = training.step(training.batch())
-        self._wait()
+        wait_for(training.device)
         self.step_s.append(time.perf_counter() - begun)
         self.backward_s.append(training.backward_s())
         self.losses.append(value)
         if feed:
             self.trials.feed(training.last_gradient())
-
-    def _wait(self) -> None:
-        if self.training.device.type == "cuda":
-            torch.cuda.synchronize(self.training.device)
 
 
 def _norm2(gradient: torch.Tensor) -> float:

@@ -11,7 +11,7 @@ from bounds.claims import Contractive, Unbiased
 from operators import ErrorFeedback, Feedback, Key, Operator, compressor, specification
 from ratedist.pilots.timings import OperatorTrial
 
-from .coding import codec_of_ranks
+from .timings import codec_of_ranks
 
 CARRIED, SINGLE = 0, 1  # folded into the key
 

@@ -84,3 +84,9 @@ def all_finite(state: Any) -> bool:
     if isinstance(state, torch.Tensor):
         return not state.is_floating_point() or bool(torch.isfinite(state).all())
     return not isinstance(state, float) or math.isfinite(state)
+
+
+def wait_for(device: torch.device) -> None:
+    """Wait until a GPU has done its work; return at once on a CPU."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

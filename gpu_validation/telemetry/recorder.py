@@ -13,6 +13,7 @@ import torch
 
 from ..processes.collectives import ProcessTransport
 from ..processes.learning_rates import learning_rate
+from ..processes.tensors import wait_for
 from ..records.round import Round
 from .account import Account, Header, State, of_beside, of_messages, of_vectors
 from .journal import Journal, read_folder
@@ -131,8 +132,7 @@ class Recorder(Observer):
 
     def start_sync(self, index: int) -> None:
         """Stop timing local steps, start timing the averaging."""
-        if self._worker.device.type == "cuda":
-            torch.cuda.synchronize(self._worker.device)  # the averaging would wait for the device anyway
+        wait_for(self._worker.device)  # the averaging would wait for the device anyway
         self._arrived = time.perf_counter()
         self._compute_s = self._arrived - self._left
         self._inside_s = 0.0

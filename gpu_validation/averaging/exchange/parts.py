@@ -21,6 +21,8 @@ from operators.exchange import Exchange, choose
 from operators.random import normal
 from operators.summed import Summed
 
+from ...processes.tensors import wait_for
+
 log = logging.getLogger("gpu_validation")
 
 SAMPLE = 1 << 20  # coordinates of the vector by which coding is timed
@@ -279,8 +281,7 @@ def trial_of(operator: Operator, *, d: int, device: torch.device, key: Key) -> T
 
 
 def _now(device: torch.device) -> float:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
+    wait_for(device)
     return time.perf_counter()
 
 

@@ -31,6 +31,7 @@ import torch
 from bounds.schedules import Measured
 
 from ...processes.learning_rates import group_rate, require_rates
+from ...processes.tensors import wait_for
 from ..worker import Worker
 from .clock import Clock
 from .inputs import Closure, NoInputs, PeriodController, Row
@@ -410,8 +411,7 @@ class MeasuredInputs(NoInputs):
     def start_sync(self, clock: Clock) -> list[Row]:
         """Time the round's local steps, and store the weights if a probe is due."""
         for worker in self.workers:
-            if worker.parameters[0].is_cuda:
-                torch.cuda.synchronize(worker.parameters[0].device)
+            wait_for(worker.parameters[0].device)
         clock.start_sync(self.periods.local_steps)
         for measured, seconds in zip(self._found, clock.computed(self.ranks), strict=True):
             measured[0] = seconds

@@ -16,8 +16,7 @@ from typing import Any
 from bounds.extras import missing_extra
 
 from ...records.exit_status import UsageError
-from .engine import Call, Engine, EngineLost, Job, WorkerLost
-from .local import Local
+from .engine import Call, Engine, EngineLost, Job, Local, WorkerLost
 
 ADDRESS = "DASK_SCHEDULER_ADDRESS"  # Dask's own variable
 RESOURCE = "machine"  # resource of a worker that represents a machine, for timings

@@ -7,9 +7,7 @@ from pathlib import Path
 
 from ...records.exit_status import UsageError
 from .dask import Dask
-from .engine import Engine
-from .local import Local
-from .names import ENGINES
+from .engine import ENGINES, Engine, Local
 from .slurm import Slurm
 
 QUEUED = 32  # default number of jobs in a cluster's queue

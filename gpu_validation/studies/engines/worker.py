@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from ...processes.linux import end_with_parent
-from .local import ANSWER, CALL
+from .engine import ANSWER, CALL
 
 
 def main(folder: Path, parent: int) -> None:

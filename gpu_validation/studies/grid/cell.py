@@ -28,8 +28,7 @@ from ...workloads import Workload
 from ..runs.ensemble import Ensemble, Rows, run_seeds
 from ..runs.local_steps import training_rounds
 from ..runs.spec import MESSAGES, VECTORS, TrainingRun
-from ..runs.timed_synchronisation import timed_synchronisations
-from ..runs.training import joined
+from ..runs.training import joined, timed_synchronisations
 from .planned import Planned, of_messages
 from .records import Cells, Curve, Design, Probe, Timing, Traffic, Training
 from .theory import covered

@@ -41,7 +41,6 @@ from ...timing.padding import SEED_WORDS, step_seconds
 from .curves import Snapshots, evaluate_snapshots, gradients, outline
 from .local_steps import Replica, common_model, training_rounds
 from .spec import MESSAGES, MINI_BATCHES, SLEEPS, STEP_TIMES, TIMED_ALONE, TrainingRun
-from .timed_synchronisation import timed_synchronisations
 
 SPARE_STEPS = 1000  # drawn beyond twice the expected number
 POLL_S = 2e-5
@@ -259,3 +258,43 @@ def _carried_out(place: RankContext, run: TrainingRun, pacing: PaddedSteps, fini
 
 def _clock(run: TrainingRun, m: int) -> Clock:
     return SimulatedClock(run.runtime, m=m, key=Key(run.seed).fold_in(STEP_TIMES)) if run.runtime else WallClock()
+
+
+def timed_synchronisations(
+    averaging: PeriodicAveraging,
+    local_step: Callable[[int], Any],
+    *,
+    times: int,
+    step_s: float,
+    sleep: Callable[[], None] = lambda: None,
+) -> list[float]:
+    """Time single synchronisations, each after one local step; a first one warms up and is left out.
+
+    Parameters
+    ----------
+    averaging : PeriodicAveraging
+        With one local step a round.
+    local_step : callable
+        Changes the model as local step k does; given k = 0, 1, ...
+    times : int
+        How many are timed.
+    step_s : float
+        To how many seconds a local step is padded, because a synchronisation follows a sleep in a run too.
+    sleep : callable
+        Called after every synchronisation, and part of its time.
+
+    Returns
+    -------
+    list of float
+        Seconds of every synchronisation on this rank.
+    """
+    pacing, seconds = PaddedSteps(step_s), []
+    for k in range(times + 1):
+        with pacing:
+            local_step(k)
+        barrier()
+        began = time.perf_counter()
+        averaging.step()
+        sleep()
+        seconds.append(time.perf_counter() - began)
+    return seconds[1:]

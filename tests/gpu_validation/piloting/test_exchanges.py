@@ -8,7 +8,7 @@ import torch
 
 import ratedist as rd
 from gpu_validation import pilot, run_ranks
-from gpu_validation.piloting.exchanges import ROUNDS, timed_exchanges
+from gpu_validation.piloting.timings import ROUNDS, timed_exchanges
 from gpu_validation.processes.collectives import ProcessTransport
 from operators import Key
 from ratedist.pilots.pilot import Pilot

@@ -15,8 +15,7 @@ from gpu_validation.records.storage import read_lines
 from gpu_validation.studies import all_presets
 from gpu_validation.studies.carry_out import carry_out
 from gpu_validation.studies.engines.dask import Dask
-from gpu_validation.studies.engines.engine import Engine, EngineLost, Job, WorkerLost
-from gpu_validation.studies.engines.local import Local
+from gpu_validation.studies.engines.engine import Engine, EngineLost, Job, Local, WorkerLost
 from gpu_validation.studies.engines.slurm import Slurm
 from gpu_validation.studies.record_file import StaleResultsError
 from gpu_validation.studies.study import Study

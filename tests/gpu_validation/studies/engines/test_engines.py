@@ -9,10 +9,8 @@ import pytest
 
 from gpu_validation.records.exit_status import UsageError
 from gpu_validation.studies.engines.dask import Dask
-from gpu_validation.studies.engines.engine import Call, WorkerLost
-from gpu_validation.studies.engines.local import Local
+from gpu_validation.studies.engines.engine import ENGINES, Call, Local, WorkerLost
 from gpu_validation.studies.engines.named import engine_named
-from gpu_validation.studies.engines.names import ENGINES
 from gpu_validation.studies.engines.slurm import Slurm
 
 pytestmark = pytest.mark.timeout(120)

@@ -1,3 +1,0 @@
-"""Names of the engines, without heavy imports."""
-
-ENGINES = ("local", "slurm", "dask")
