@@ -8,7 +8,7 @@ from gpu_validation.judging.iteration_time import iteration_time_rows
 from gpu_validation.judging.verdict import Verdict
 from gpu_validation.network import LOOPBACK
 from gpu_validation.processes.launch import run_ranks
-from gpu_validation.studies.runs.iteration_time import IterationTimePlan, measure_iteration_time
+from gpu_validation.studies.straggler import IterationTimePlan, measure_iteration_time
 from gpu_validation.timing import slowest_seconds, step_seconds
 from gpu_validation.workloads import Quadratic
 from operators import Identity, Key
