@@ -26,7 +26,7 @@ from ..processes.tensors import as_bytes, assign, flat
 from ..processes.transport import Transport
 from .mixing import Gossip, Mixing
 from .structure import described, difference, digest, texts_of_all
-from .worker import Buffers, Worker, averaged_buffers, contents, exact_mean, is_wide, not_finite, offenders
+from .worker import Buffers, Worker, averaged_buffers, contents, exact_mean, is_wide, not_finite, offenders, readable
 
 MOMENT, SCALAR, COUNTER, CONSTANT, NO_MEAN = "moment", "scalar", "counter", "constant", "no mean"
 Place = tuple[str, str]  # name of the parameter, and of the entry
@@ -150,7 +150,7 @@ Found = dict[Place, tuple[Entry, Any]]
 
 @dataclass
 class Snapshot:
-    """Buffers and optimizer state that one rank sends.
+    """Buffers and optimizer state of one rank: those that it sends, or new values; what is missing does not change.
 
     Parameters
     ----------
@@ -158,22 +158,6 @@ class Snapshot:
         Buffers by name.
     states : dict
         Entries and values by place; empty unless states are averaged.
-    """
-
-    buffers: Buffers
-    states: Found = field(default_factory=dict)
-
-
-@dataclass
-class Means:
-    """New values of buffers and states on one rank; names that are missing do not change.
-
-    Parameters
-    ----------
-    buffers : dict of str to tensor
-        Buffers by name.
-    states : dict
-        Entries and values by place.
     """
 
     buffers: Buffers
@@ -211,7 +195,7 @@ class BuffersAndStates:
         *,
         models_finite: Sequence[int] | None = None,
         only_finite: bool = False,
-    ) -> list[Means]:
+    ) -> list[Snapshot]:
         """Return the new buffers and states of the ranks hosted here, without writing them.
 
         ``models_finite`` has the first non-finite entry of each model here, or -1.  ``only_finite`` averages buffers
@@ -226,7 +210,7 @@ class BuffersAndStates:
         for worker in self._workers:
             worker.travelled = []
         if not self.needed and models_finite is None:
-            return [Means({}) for _ in snapshots]
+            return [Snapshot({}) for _ in snapshots]
         looked_at = models_finite or [FINITE] * len(snapshots)
         rows = self._numbers([self._row(s, finite) for s, finite in zip(snapshots, looked_at, strict=True)])
         members = mixing.members(round_index, self._transport.size)
@@ -235,9 +219,9 @@ class BuffersAndStates:
         self._require_finite(rows, members, common, holders)
         buffers = self._mean_buffers(snapshots, rows, mixing, round_index, only_finite)
         states = self._mean_states(snapshots, rows, mixing, round_index, common, holders)
-        return [Means(*of_worker) for of_worker in zip(buffers, states, strict=True)]
+        return [Snapshot(*of_worker) for of_worker in zip(buffers, states, strict=True)]
 
-    def load(self, means: Sequence[Means]) -> None:
+    def load(self, means: Sequence[Snapshot]) -> None:
         """Write the result of ``means`` to buffers and optimizers."""
         for worker, mean in zip(self._workers, means, strict=True):
             for name, values in mean.buffers.items():
@@ -251,7 +235,7 @@ class BuffersAndStates:
         lively = [b for name, b in snapshot.buffers.items() if name in self._lively]
         scalars = {place: pair for place, pair in snapshot.states.items() if pair[0].kind in (COUNTER, SCALAR)}
         moments = [value for entry, value in snapshot.states.values() if entry.kind == MOMENT]
-        bad = (i for i, moment in enumerate(moments) if not torch.isfinite(_plain(moment)).all())
+        bad = (i for i, moment in enumerate(moments) if not torch.isfinite(readable(moment)).all())
         return [
             digest(_text(snapshot).encode()),
             contents(quiet),
@@ -337,7 +321,7 @@ class BuffersAndStates:
         wide = [name for name in names if name not in narrow]
         means = self._exact_means(snapshots, wide, mixing, round_index, only_finite)
         if narrow:
-            vectors = [flat([_plain(s.buffers[name]) for name in narrow], torch.float32) for s in snapshots]
+            vectors = [flat([readable(s.buffers[name]) for name in narrow], torch.float32) for s in snapshots]
             self._record_traffic("floats", vectors[0].numel())
             for found_here, s, vector in zip(
                 means, snapshots, mixing.mix(self._transport, vectors, round_index), strict=True
@@ -455,11 +439,6 @@ def _text(snapshot: Snapshot) -> str:
     buffers = [(name, described(b)) for name, b in snapshot.buffers.items()]
     states = [(*place, e.kind, e.words, e.shape, e.dtype) for place, (e, _) in snapshot.states.items()]
     return json.dumps([buffers, states])
-
-
-def _plain(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a tensor in a dtype that supports arithmetic."""
-    return tensor.float() if tensor.is_floating_point() and tensor.element_size() == 1 else tensor
 
 
 def _from_bytes(data: torch.Tensor, like: torch.Tensor) -> torch.Tensor:

@@ -35,7 +35,7 @@ from ..processes.tensors import all_finite, first_not_finite, flat, is_finite, l
 from ..processes.transport import Transport
 from ..records.round import Error, Round
 from ..telemetry import Observer
-from .buffers_and_states import BuffersAndStates, Means, NotFiniteModel
+from .buffers_and_states import BuffersAndStates, NotFiniteModel, Snapshot
 from .exchange.choices import Choices, Option
 from .exchange.movements import (
     CHANGED,
@@ -402,7 +402,7 @@ class Engine:
         self._arrived_rows = [mean.rows[rank] for rank in members] if mean.rows else []
         return mean
 
-    def _beside(self, round_index: int) -> list[Means]:
+    def _beside(self, round_index: int) -> list[Snapshot]:
         """Return the means of buffers and states; with gossip also check that all models are finite."""
         flags = None
         if isinstance(self.mixing, Gossip):

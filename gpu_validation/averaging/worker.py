@@ -77,7 +77,7 @@ def is_wide(buffer: torch.Tensor) -> bool:
 
 def not_finite(buffers: Sequence[torch.Tensor]) -> bool:
     """Return whether any entry of a floating-point buffer is not finite."""
-    return any(b.is_floating_point() and not torch.isfinite(_readable(b)).all() for b in buffers)
+    return any(b.is_floating_point() and not torch.isfinite(readable(b)).all() for b in buffers)
 
 
 def exact_mean(parts: Mapping[int, torch.Tensor], weights: Mapping[int, float]) -> torch.Tensor:
@@ -94,7 +94,7 @@ def exact_mean(parts: Mapping[int, torch.Tensor], weights: Mapping[int, float]) 
         mean = integer_mean(arrays) if plain else _weighted_integers(arrays, [weights[r] for r in ranks])
         exact = torch.from_numpy(mean.view(np.int64)).view(first.shape)
         return exact.view(first.dtype) if first.dtype == torch.uint64 else exact.to(first.dtype)
-    values = np.stack([_readable(parts[r]).double().cpu().numpy().reshape(-1) for r in ranks])
+    values = np.stack([readable(parts[r]).double().cpu().numpy().reshape(-1) for r in ranks])
     with np.errstate(over="ignore", invalid="ignore"):
         mean = _sum(values) / len(ranks) if plain else _sum(values * np.array([[weights[r]] for r in ranks]))
         overflown = ~np.isfinite(mean) & np.isfinite(values).all(0)
@@ -111,7 +111,7 @@ def offenders(parts: Mapping[int, torch.Tensor]) -> list[int]:
     if not parts[ranks[0]].is_floating_point():
         return []
     differ = ~_equal_bits([parts[r] for r in ranks])
-    return [r for r in ranks if bool((~torch.isfinite(_readable(parts[r]).cpu()).reshape(-1) & differ).any())]
+    return [r for r in ranks if bool((~torch.isfinite(readable(parts[r]).cpu()).reshape(-1) & differ).any())]
 
 
 def integer_mean(arrays: Sequence[np.ndarray]) -> np.ndarray:
@@ -145,7 +145,7 @@ def _integers(buffer: torch.Tensor) -> np.ndarray:
     return buffer.detach().cpu().to(torch.int64).reshape(-1).numpy()
 
 
-def _readable(buffer: torch.Tensor) -> torch.Tensor:
+def readable(buffer: torch.Tensor) -> torch.Tensor:
     """Return floating-point entries in a dtype that supports arithmetic."""
     return buffer.float() if buffer.element_size() == 1 else buffer
 
