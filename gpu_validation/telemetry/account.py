@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
-from typing import Any, Self
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from ..records.compression import Declared, Sample
 from ..records.storage import plain
@@ -112,26 +112,6 @@ class Header:
         """Return the header as a line of the file."""
         return {"kind": "header", "version": VERSION, **plain(self)}
 
-    @classmethod
-    def from_line(cls, line: Mapping[str, Any]) -> Self:
-        """Read a header from a line.
-
-        Parameters
-        ----------
-        line : mapping
-            One line of JSON, from ``line``.
-
-        Raises
-        ------
-        TypeError
-            For any other line.
-        KeyError
-            For any other line.
-        """
-        values = {f.name: line[f.name] for f in fields(cls) if f.name in line or f.default is MISSING}
-        declared = values["declared"]
-        return cls(**{**values, "declared": None if declared is None else Declared(**_numbers(declared))})
-
 
 @dataclass(frozen=True)
 class State:
@@ -215,26 +195,6 @@ class State:
         """Return the state as a line of the file."""
         return {"kind": "state", **plain(self)}
 
-    @classmethod
-    def from_line(cls, line: Mapping[str, Any]) -> Self:
-        """Read a state from a line.
-
-        Parameters
-        ----------
-        line : mapping
-            One line of JSON, from ``line``.
-
-        Raises
-        ------
-        TypeError
-            For any other line.
-        KeyError
-            For any other line.
-        """
-        values = {f.name: line[f.name] for f in fields(cls)}
-        samples = {name: _sample(values[name]) for name in ("bits", "ratio", "coordinate", "along")}
-        return cls(**{**values, **samples, "oblique": float(values["oblique"])})
-
 
 @dataclass(frozen=True)
 class Account:
@@ -253,19 +213,6 @@ class Account:
     header: Header
     state: State
     rounds: tuple[KeptRound, ...]
-
-
-def _numbers(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert texts such as "inf" back to numbers, except in text fields."""
-    texts = ("kind", "reason")
-    return {name: float(v) if isinstance(v, str) and name not in texts else v for name, v in values.items()}
-
-
-def _sample(value: Mapping[str, Any] | None) -> Sample | None:
-    if value is None:
-        return None
-    atoms = tuple((float(low), float(high), int(n)) for low, high, n in value["atoms"])
-    return Sample(**{**value, "atoms": atoms})
 
 
 # Bytes of an averaging, from lengths.  Between all pairs of m ranks a message of b bits goes with a header of 8 bytes

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..records.exit_status import UsageError
+from ..records.storage import revive
 from .account import VERSION, Account, Header, State
 from .samples import KeptRound
 
@@ -174,7 +175,7 @@ def _read(path: Path) -> Account | None:
             elif line.get("kind") == "rounds":
                 rounds |= {kept_round.index: kept_round for kept_round in map(KeptRound.of, line["rows"])}
             elif line.get("kind") == "state":
-                state = State.from_line(line)
+                state = revive(State, line)
     except (KeyError, TypeError) as error:
         raise UsageError(f"{path} is not telemetry of this program ({error!r}): remove the file") from error
     except OSError as error:
@@ -204,4 +205,5 @@ def _header(line: dict[str, Any], path: Path) -> Header:
             f"{path} was written by version {line.get('version')} of the telemetry, and this program reads version "
             f"{VERSION}: attach with the ratedist that runs the script"
         )
-    return Header.from_line(line)
+    header: Header = revive(Header, line)
+    return header
