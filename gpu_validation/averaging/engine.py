@@ -134,9 +134,8 @@ class Engine:
                 worker.rates.record()
         if undecided:
             self._begin_round()
-        stepping = self.presence.record_step()
         if self.overlapped is not None:
-            self.overlapped.record_steps(stepping)
+            self.overlapped.record_steps()
         if (records := self._count()) is not None:
             return records
         self.inputs.step_counted()
@@ -160,7 +159,7 @@ class Engine:
             nothing = [None] * len(self.workers)
             self.inputs.record_step(nothing, nothing, silent, self.clock)
             self._begin_round()
-        self.presence.leave(rank)
+        self.presence.leave(rank, self.periods.local_steps)
         while self.presence.all_left and not self.presence.over:
             if self.overlapped is None:
                 self.end_round()
@@ -182,9 +181,9 @@ class Engine:
 
     def synchronise(self) -> list[Round]:
         """End a round with the ranks that are present; with a quorum it fails if one of them dies."""
-        if self.overlapped is None:
+        if self.presence.varies and self.overlapped is None:
             with self._explaining():
-                self.mixing = self.presence.begin_sync(self.mixing, self.periods.catch_up)
+                self.mixing = self.presence.begin_sync(self.mixing, self.periods.local_steps, self.periods.catch_up)
             if self.presence.empty:
                 return []
         round_index, steps = self.periods.rounds, self.periods.local_steps
@@ -532,12 +531,11 @@ class Engine:
         state = require_own_state(state, self.fingerprint(), of="this averaging")
         for name in ("workers", "outer", "receivers", "in_flight"):
             require_finite(state[name], name)
-        before, since = self.state_dict(), self.presence.since
+        before = self.state_dict()
         try:
             self._load(state)
         except BaseException:
             self._load(before)
-            self.presence.since = since
             raise
 
     def _load(self, state: Mapping[str, Any]) -> None:
@@ -550,7 +548,6 @@ class Engine:
         self.movements.states = list(state["receivers"])
         self.clock.load_state_dict(state["clock"])
         self.inputs.load_state_dict(state["sensing"])
-        self.presence.restart(self.periods.local_steps)
         if self.overlapped is not None:
             self.overlapped.load_state_dict(state["in_flight"])
 

@@ -49,7 +49,15 @@ class Kind:
 
     @classmethod
     def of(cls, name: str, method: Callable[..., Any]) -> Kind:
-        """Return the kind whose axes are the arguments of a method."""
+        """Return the kind whose axes are the arguments of a method.
+
+        Parameters
+        ----------
+        name : str
+            Word before the axes.
+        method : callable
+            Method that measures the units.
+        """
         axes = [axis for axis in inspect.signature(method).parameters if axis != "self"]
         hints = get_type_hints(method)
         return cls(name, namedtuple(name, axes), tuple(hints[axis] for axis in axes))
@@ -66,6 +74,11 @@ class Kind:
     def text(self, *values: str | int) -> str:
         """Return the text of a unit.
 
+        Parameters
+        ----------
+        *values : str or int
+            Values of the axes.
+
         Raises
         ------
         ValueError
@@ -79,7 +92,13 @@ class Kind:
         return text
 
     def read(self, text: str) -> Any:
-        """Return the unit with a text, or None if the text is of another kind."""
+        """Return the unit with a text, or None if the text is of another kind.
+
+        Parameters
+        ----------
+        text : str
+            Text of a unit.
+        """
         pattern = re.escape(self._prefix) + ":".join(PATTERNS[kind] for kind in self.types)
         match = re.fullmatch(pattern, text, re.DOTALL)
         return match and self.make(*(kind(word) for kind, word in zip(self.types, match.groups(), strict=True)))

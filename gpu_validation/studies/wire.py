@@ -30,9 +30,10 @@ from ..judging.plotting import MARKS, PALETTE, chart
 from ..network import Network, Shape
 from ..network.streams import StreamCount
 from ..processes.collectives import barrier, gather_arrays
-from ..processes.launch import RankContext, interface_bytes, run_ranks, sent_between
+from ..processes.launch import RankContext, run_ranks
 from ..processes.vectors import barrier_messages
 from .runs.spec import MESSAGES, VECTORS
+from .runs.training import interface_bytes, sent_between
 from .study import Comparison, Figure, Record, Study
 from .topologies import TOPOLOGIES, Topology
 

@@ -262,7 +262,7 @@ class RunReport(Findings):
         return json.dumps(self.to_dict(), allow_nan=False)
 
     def __str__(self) -> str:
-        return text(self)
+        return _text(self)
 
 
 WIDTH, INDENT = 110, 14
@@ -274,7 +274,7 @@ NOT_COMPARED = (
 )
 
 
-def text(report: Findings) -> str:
+def _text(report: Findings) -> str:
     """Return all parts of the report, below one another."""
     lines = [line for name, words in _parts(report) for line in _wrapped(name, words)]
     return "\n".join([*lines, "", *_table(report.comparisons), headline(report.comparisons)[0]])

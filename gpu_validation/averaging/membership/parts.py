@@ -108,16 +108,16 @@ class Participants:
 class Presence:
     """Presence of ranks that all train to the end."""
 
+    varies = False  # whether ranks may leave, so that a synchronisation begins with an exchange
     gone: Set[int] = frozenset()  # ranks that have left, by the last exchange
     over = all_left = False  # whether all ranks have left, and all that are hosted here
     empty = False  # whether no rank took part in the last synchronisation
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self.since: list[int] = []  # local steps of the ranks hosted here since the last exchange
 
-    def leave(self, rank: int) -> None:
-        """Record that a rank hosted here has no more data.
+    def leave(self, rank: int, steps: int) -> None:
+        """Record that a rank hosted here has no more data, after so many local steps since the last exchange.
 
         Raises
         ------
@@ -126,15 +126,12 @@ class Presence:
         """
         raise ValueError("leave() needs membership=Uneven(): give it on all ranks")
 
-    def record_step(self) -> list[bool]:
-        """Count a local step, and return which of the ranks hosted here count theirs."""
-        return [False] * len(self._transport.ranks)
+    def stepping(self) -> list[bool]:
+        """Return which of the ranks hosted here make local steps."""
+        return [True] * len(self._transport.ranks)
 
-    def restart(self, steps: int) -> None:
-        """Continue after so many local steps since the last exchange."""
-
-    def begin_sync(self, mixing: Mixing, catch_up: Callable[[int], None]) -> Mixing:
-        """Exchange the step counts, and return the mixing of the ranks that take part.
+    def begin_sync(self, mixing: Mixing, steps: int, catch_up: Callable[[int], None]) -> Mixing:
+        """Exchange the counts of local steps, and return the mixing of the ranks that take part.
 
         ``catch_up`` receives the largest count of all ranks.
         """
@@ -152,43 +149,39 @@ class Presence:
 class UnevenPresence(Presence):
     """Presence of ranks that may leave; each sends its step count (8 bytes) to every other rank."""
 
+    varies = True
+
     def __init__(self, transport: Transport) -> None:
         super().__init__(transport)
-        self.left: set[int] = set()  # of the ranks hosted here
-        self.since = [0] * len(transport.ranks)
+        self._left: dict[int, int] = {}  # ranks hosted here, with their local steps since the last exchange
 
-    def leave(self, rank: int) -> None:
+    def leave(self, rank: int, steps: int) -> None:
         """Record that a rank hosted here has no more data."""
-        if rank not in self._transport.ranks or rank in self.left:
-            staying = [r for r in self._transport.ranks if r not in self.left]
+        if rank not in self._transport.ranks or rank in self._left:
+            staying = [r for r in self._transport.ranks if r not in self._left]
             raise ValueError(f"only a rank hosted here can leave, once; got rank {rank}: choose from {staying}")
-        self.left.add(rank)
+        self._left[rank] = steps
         self.gone = self.gone | {rank}
-        self.all_left = len(self.left) == len(self._transport.ranks)
+        self.all_left = len(self._left) == len(self._transport.ranks)
 
-    def record_step(self) -> list[bool]:
-        """Count a local step of the ranks that have not left."""
-        stepping = [rank not in self.left for rank in self._transport.ranks]
-        self.since = [count + steps for count, steps in zip(self.since, stepping, strict=True)]
-        return stepping
+    def stepping(self) -> list[bool]:
+        """Return which of the ranks hosted here have not left."""
+        return [rank not in self._left for rank in self._transport.ranks]
 
-    def restart(self, steps: int) -> None:
-        """Continue after so many local steps since the last exchange."""
-        self.since = [steps] * len(self.since)
-
-    def begin_sync(self, mixing: Mixing, catch_up: Callable[[int], None]) -> Mixing:
-        """Exchange the step counts, and average over the ranks that take part."""
-        participants = self._exchange(self.rows(self.since))
+    def begin_sync(self, mixing: Mixing, steps: int, catch_up: Callable[[int], None]) -> Mixing:
+        """Exchange the counts of local steps, and average over the ranks that take part."""
+        counts = [self._left.get(rank, steps) for rank in self._transport.ranks]
+        participants = self._exchange(self.rows(counts))
         self.gone = {rank for rank in range(self._transport.size) if rank not in participants.active}
         self.over, self.empty = not participants.active, not participants.members
-        self.restart(0)
+        self._left = dict.fromkeys(self._left, 0)
         catch_up(participants.steps)
         return Present(participants.members)
 
     def rows(self, steps: Sequence[int]) -> list[list[float]]:
         """Return the step count of every rank hosted here, negative if it has left."""
         ranks = zip(self._transport.ranks, steps, strict=True)
-        return [[float(-1 - count if rank in self.left else count)] for rank, count in ranks]
+        return [[float(-1 - count if rank in self._left else count)] for rank, count in ranks]
 
     def members(self, rows: Sequence[Sequence[float]]) -> tuple[int, ...]:
         """Exchange the rows, and return the ranks that take part; every rank must call it."""

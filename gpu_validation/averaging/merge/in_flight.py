@@ -283,8 +283,9 @@ class Overlapped:
         parts = zip(*(part.models(self.workers) for part in self.parts), strict=True)
         return [torch.cat(of_worker) for of_worker in parts]
 
-    def record_steps(self, stepping: Sequence[bool]) -> None:
-        """Count a local step of the workers hosted here for which ``stepping`` is true."""
+    def record_steps(self) -> None:
+        """Count a local step of the workers hosted here that make one."""
+        stepping = self.presence.stepping()
         for part in self.parts:
             part.steps = [count + steps for count, steps in zip(part.steps, stepping, strict=True)]
 

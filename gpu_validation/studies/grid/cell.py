@@ -18,7 +18,7 @@ from operators.random import normal
 
 from ...averaging.periodic_averaging import PeriodicAveraging, Round
 from ...processes.collectives import ProcessTransport, barrier, gather_arrays
-from ...processes.launch import GLOO, RankContext, interface_bytes, interface_counter, sent_between
+from ...processes.launch import GLOO, RankContext
 from ...processes.position import at
 from ...processes.tensors import flat, floating_tensors, load
 from ...processes.vectors import averaging_messages, barrier_messages
@@ -28,7 +28,7 @@ from ...workloads import Workload
 from ..runs.ensemble import Ensemble, Rows, run_seeds
 from ..runs.local_steps import training_rounds
 from ..runs.spec import MESSAGES, VECTORS, TrainingRun
-from ..runs.training import joined, timed_synchronisations
+from ..runs.training import interface_bytes, interface_counter, joined, sent_between, timed_synchronisations
 from .planned import Planned, of_messages
 from .records import Cells, Curve, Design, Probe, Timing, Traffic, Training
 from .theory import covered

@@ -31,8 +31,9 @@ from ...averaging.pacing.clock import Clock, SimulatedClock, WallClock
 from ...averaging.periodic_averaging import PeriodicAveraging
 from ...averaging.settings import Pacing
 from ...network import Network, Shape
+from ...network.streams import StreamCount
 from ...processes.collectives import ProcessTransport, barrier, gather_arrays
-from ...processes.launch import RankContext, run_ranks
+from ...processes.launch import GLOO, RankContext, run_ranks
 from ...processes.linux import Scheduling
 from ...processes.tensors import flat, floating_tensors
 from ...records.storage import Record
@@ -298,3 +299,23 @@ def timed_synchronisations(
         sleep()
         seconds.append(time.perf_counter() - began)
     return seconds[1:]
+
+
+def interface_counter(place: RankContext) -> int | None:
+    """Return the bytes sent by the interface, where the back end's traffic crosses it."""
+    count = place.port.count() if place.backend == GLOO else None
+    return None if count is None else count.sent_bytes
+
+
+def sent_between(before: StreamCount | None, after: StreamCount | None) -> StreamCount | None:
+    """Return the difference of two counts of this rank's connections."""
+    return None if before is None or after is None else after - before
+
+
+def interface_bytes(place: RankContext, before: int | None, after: int | None) -> int | None:
+    """Return the bytes that all ranks have sent between two counts: the sum of their counters, or the shared one."""
+    local_bytes = -1 if before is None or after is None else after - before
+    parts = [int(part) for part in gather_arrays(torch.tensor([local_bytes]))]
+    if min(parts) < 0:
+        return None
+    return local_bytes if place.port.shared else sum(parts)

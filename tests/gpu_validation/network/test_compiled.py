@@ -3,7 +3,7 @@ import subprocess
 import pytest
 
 from gpu_validation.network import NetworkUnavailable
-from gpu_validation.network.switch import cache_folder, compiled
+from gpu_validation.network.compiled import cache_folder, compiled
 
 PROGRAM = '#include <stdio.h>\nint main(void) { puts("hello"); return 0; }\n'
 
@@ -31,7 +31,7 @@ def test_a_program_is_compiled_once_for_each_version_of_its_source(source):
 
 
 def test_a_cache_that_is_not_ours_is_not_used_and_the_program_is_gone_afterwards(source, monkeypatch):
-    monkeypatch.setattr("gpu_validation.network.switch.os.geteuid", lambda: 4_000_000_000)
+    monkeypatch.setattr("gpu_validation.network.compiled.os.geteuid", lambda: 4_000_000_000)
     with compiled(source) as program:
         assert program.exists()
         assert program.parent != cache_folder()

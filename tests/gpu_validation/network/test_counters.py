@@ -1,6 +1,6 @@
 import socket
 
-from gpu_validation.network import Count, counters, interface_count, parse_counters
+from gpu_validation.network import Count, interface_count, parse_counters, port
 
 TABLE = """\
 Inter-|   Receive                                                |  Transmit
@@ -35,5 +35,5 @@ def test_the_loopback_counter_sees_what_is_sent():
 
 def test_missing_counters_are_none(monkeypatch, tmp_path):
     assert interface_count("no-such-interface") is None
-    monkeypatch.setattr(counters, "COUNTERS", tmp_path / "absent")
+    monkeypatch.setattr(port, "COUNTERS", tmp_path / "absent")
     assert interface_count("lo") is None

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from gpu_validation.piloting import coding
+from gpu_validation.piloting import timings
 from operators import Identity
 from ratedist.cluster.codec import lengths_of
 
@@ -25,8 +25,8 @@ def codec_by_a_clock(place, monkeypatch):
             now[0] += 7
             return super().decode(message, d=d, key=key)
 
-    monkeypatch.setattr(coding.time, "perf_counter", lambda: now[0])
-    found = coding.codec_of_ranks(Slow(), torch.randn(D), device="cpu", group=None)
+    monkeypatch.setattr(timings.time, "perf_counter", lambda: now[0])
+    found = timings.codec_of_ranks(Slow(), torch.randn(D), device="cpu", group=None)
     monkeypatch.undo()
     return found.of_lengths, found.source
 
@@ -40,5 +40,5 @@ def test_the_slowest_rank_counts_at_every_length(monkeypatch):
 
 
 def test_a_process_alone_measures_as_a_plan_does(monkeypatch):
-    monkeypatch.setattr(coding, "measure_codec", lambda operator, *, d, device: (operator, d, device))
-    assert coding.codec_of_ranks(Identity(), torch.randn(D), device="cpu", group=None) == (Identity(), D, "cpu")
+    monkeypatch.setattr(timings, "measure_codec", lambda operator, *, d, device: (operator, d, device))
+    assert timings.codec_of_ranks(Identity(), torch.randn(D), device="cpu", group=None) == (Identity(), D, "cpu")

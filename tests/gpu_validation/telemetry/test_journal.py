@@ -163,9 +163,7 @@ def test_what_cannot_be_read_is_one_sentence(tmp_path):
     with pytest.raises(UsageError, match="was written by version 1 of the telemetry, and this program reads version 2"):
         read_folder(tmp_path)
     path.write_text(text.replace('"seconds"', '"minutes"'))
-    with pytest.raises(
-        UsageError, match=r"is not telemetry of this program \(KeyError\('seconds'\)\): remove the file"
-    ):
+    with pytest.raises(UsageError, match=r"is not telemetry of this program \(.*'seconds'.*\): remove the file"):
         read_folder(tmp_path)
     with pytest.raises(ValueError, match=r"telemetry cannot be written to .*: pass a writable folder"):
         Journal(path, 0)
