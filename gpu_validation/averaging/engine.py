@@ -597,7 +597,10 @@ class Engine:
             and settings.ranks_per_node == 1
         )
         self.connect()
-        self.overlapped = self._in_flight() if settings.merge.in_flight else None
+        self.overlapped = None
+        if settings.merge.in_flight:
+            transport, make = self.transport, self._new_outer
+            self.overlapped = Overlapped(self.workers, transport, settings, make, self.beside, self.presence)
         # the anchor serves the outer step, ranks that join later, and later rounds with other operators
         needed = settings.moves_outside or settings.least > 0 or settings.chooses
         alone = self.whole and exact and self.mixing.common and not needed
@@ -645,9 +648,6 @@ class Engine:
         for worker, sender in zip(self.workers, self.movements.senders, strict=True):
             worker.sender = sender
         self._carried_by_rank = dict(zip(self.transport.ranks, option.carried_bits, strict=True))
-
-    def _in_flight(self) -> Overlapped:
-        return Overlapped(self.workers, self.transport, self.settings, self._new_outer, self.beside, self.presence)
 
     def _join_again(self) -> Averaged:
         """Take the exact mean of whole models whose parameters have changed on all ranks, and start again.

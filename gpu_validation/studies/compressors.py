@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -164,8 +164,8 @@ class Compressors(Study):
         slowest = max(record["steps"]) - record["every"] + 1  # it was still short one recording before
         late = not all(record["arrived"]) or slowest > each
         quantity = f"steps until the potential is {self.epsilon:g} of its start, slowest run, by Markov's inequality"
-        certain = exact_row(slowest, float(each), not late, "upper", n=len(record["steps"]), quantity=quantity, **about)
-        certain = replace(certain, interval=(slowest, max(record["steps"])))
+        ends, n = (slowest, max(record["steps"])), len(record["steps"])
+        certain = exact_row(slowest, float(each), not late, "upper", interval=ends, n=n, quantity=quantity, **about)
         per_step = float(np.mean(np.array(record["bits"]) / np.maximum(1, record["steps"])))
         predicted = self._predicted(claim, per_step, record).bits
         reason = "the theorem bounds an expectation after so many steps, not when a run gets there"

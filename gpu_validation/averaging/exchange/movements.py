@@ -195,7 +195,8 @@ class Payload:
         n = WORD.itemsize * self.numbers
         if not n:
             return [], message
-        return _row(bytes(message.payload[:n].tolist())), Message(message.payload[n:], message.bits - 8 * n)
+        row = np.frombuffer(bytes(message.payload[:n].tolist()), WORD).astype(float).tolist()
+        return row, Message(message.payload[n:], message.bits - 8 * n)
 
 
 def scatter_row(row: Row, *, rank: int, world_size: int) -> torch.Tensor:
@@ -214,10 +215,6 @@ def gather_rows(averaged: torch.Tensor, *, members: Sequence[int], world_size: i
 
 def _bytes(row: Row) -> bytes:
     return np.asarray(row, WORD).tobytes()
-
-
-def _row(data: bytes) -> list[float]:
-    return np.frombuffer(data, WORD).astype(float).tolist()
 
 
 Outgoing = Message | Sequence[Message] | int | None  # a member's message, the number of a refusal, or not a member
