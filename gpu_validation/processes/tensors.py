@@ -9,16 +9,13 @@ from typing import Any
 import torch
 
 
-def flat(
-    tensors: Sequence[torch.Tensor], dtype: torch.dtype | None = None, out: torch.Tensor | None = None
-) -> torch.Tensor:
+def flat(tensors: Sequence[torch.Tensor], dtype: torch.dtype | None = None) -> torch.Tensor:
     """Return a vector of all entries, shape (d,), without gradient history, on the first tensor's device.
 
-    ``dtype`` None takes the promoted dtype.  ``out`` receives the vector; None allocates it.
+    ``dtype`` None takes the promoted dtype.
     """
     device = tensors[0].device
-    parts = [t.detach().reshape(-1).to(device=device, dtype=dtype or t.dtype) for t in tensors]
-    return torch.cat(parts, out=out)
+    return torch.cat([t.detach().reshape(-1).to(device=device, dtype=dtype or t.dtype) for t in tensors])
 
 
 def load(vector: torch.Tensor, tensors: Sequence[torch.Tensor]) -> None:
