@@ -99,8 +99,8 @@ def test_the_ranks_settle_on_one_way_without_counting_how():
     def work(place):
         transport = ProcessTransport()
         trial = transport._trial(4 * 250)
-        note = trial.note
-        trial.note = lambda seconds: note((1.0, 2.0)[trial.way] if place.rank == 0 else (5.0, 3.0)[trial.way])
+        record = trial.record
+        trial.record = lambda seconds: record((1.0, 2.0)[trial.way] if place.rank == 0 else (5.0, 3.0)[trial.way])
         for _ in range(2 * TRIALS):
             transport._mean_of_shards(torch.ones(1000), range(4))
         return trial.way, trial.settled, transport.payload_bytes, transport.predicted_bytes
