@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from . import rows
+from . import pieces, rows
 from .bits.bitstream import float_bytes, read_floats
 from .coding.fixed_width import pack_fixed
 from .kernels import kernels_for
@@ -166,6 +166,10 @@ class Streamed(FixedLength, InRuns):
         """Return the bytes of the payload that hold the fields of one run."""
         return slice(head + int(part.start * self.width) // 8, head + -int(-part.stop * self.width // 8))
 
+    def _parts(self, d: int) -> list[slice]:
+        """Return the runs of a whole vector; a short one has a single run."""
+        return [slice(0, d)] if d <= 2 * pieces.RUN else list(self._runs(d))
+
     def _written(
         self, numbers: Any, parts: Iterable[tuple[slice, np.ndarray]], d: int, key: Key
     ) -> tuple[np.ndarray, int]:
@@ -198,7 +202,7 @@ class Streamed(FixedLength, InRuns):
         return self._written(self._numbers_of(runs(), d), runs(), d, key)
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
-        d, parts = x.size, [(part, x[part]) for part in self._runs(x.size)]
+        d, parts = x.size, [(part, x[part]) for part in self._parts(x.size)]
         return self._written(self._numbers_of_rows(torch.from_numpy(x), d), parts, d, key)
 
     def _encode_rows(self, x: np.ndarray, keys: Sequence[Key]) -> Messages | None:
@@ -215,7 +219,7 @@ class Streamed(FixedLength, InRuns):
         def read(part: slice) -> Any:
             return self._values(payload[None, self._filled(part, size)], part.start, numbers, out[None, part])
 
-        self._check(mapped(read, list(self._runs(d)), d=d), numbers)
+        self._check(mapped(read, self._parts(d), d=d), numbers)
         return out
 
     def _decode_runs(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:

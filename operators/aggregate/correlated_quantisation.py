@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -13,10 +13,10 @@ from bounds.claims import Claim, NoClaim, Unbiased
 
 from ..compilation import jit
 from ..compressors.identity import Identity
-from ..compressors.k_level import KLevel, omega, quantise
+from ..compressors.k_level import KLevel, omega
 from ..key import Key
 from ..message import Message
-from ..operator import Operator, Size
+from ..operator import Operator
 from ..random import bits32
 from .aggregate import Aggregate, check, server_key
 
@@ -36,7 +36,7 @@ def _thresholds(shared, n, place, out):
 
 
 @dataclass(frozen=True)
-class CorrelatedKLevel(Operator):
+class CorrelatedKLevel(KLevel):
     """``KLevel`` with rounding that is correlated between ranks; worker number ``key.rank`` modulo ``workers``.
 
     Each message is one of an unbiased ``KLevel`` with k levels.  The words of all ranks must differ and depend on each
@@ -57,46 +57,30 @@ class CorrelatedKLevel(Operator):
         For a key without rank.
     """
 
-    k: int
-    workers: int
+    k: int = field()
+    workers: int = field()
 
     name = "correlated_klevel"
-    randomness = "private"
-    equivariant = frozenset({"scale"})
+    rate = None  # type: ignore[assignment]
     ranks_agree = True
-
-    def claim(self, d: int) -> Unbiased:
-        """Return the claim of KLevel."""
-        return KLevel(self.k).claim(d)
-
-    def witness(self, d: int) -> np.ndarray:
-        """Return the witness of KLevel."""
-        return KLevel(self.k).witness(d)
-
-    def bits(self, d: int) -> Size:
-        """Return the bits of KLevel."""
-        return KLevel(self.k).bits(d)
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
         return cls(2, 5), cls(16, 3)
 
-    def words(self, key: Key, d: int) -> np.ndarray:
-        """Return uniform words, shape (d,); n consecutive ranks have one word in each n-th of the range."""
+    def words(self, key: Key, d: int, start: int = 0) -> np.ndarray:
+        """Return uniform words of d coordinates; n consecutive ranks have one word in each n-th of the range."""
         if key.rank is None:
             raise ValueError("correlated quantisation needs the worker's rank in the key; got rank = None")
-        n, out = self.workers, bits32(key, d).copy()
+        n, out = self.workers, bits32(key, d, start=start).copy()
         common = key.shared().fold_in(_PERMUTATIONS)
-        for start in range(0, d, _TILE):
-            tile = out[start : start + _TILE]
-            _thresholds(bits32(common, tile.size * n, start=start * n), n, key.rank % n, tile)
+        for first in range(0, d, _TILE):
+            tile = out[first : first + _TILE]
+            _thresholds(bits32(common, tile.size * n, start=(start + first) * n), n, key.rank % n, tile)
         return out
 
-    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
-        return KLevel(self.k).pack(*quantise(x, self.k, self.words(key, x.size)))
-
-    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
-        return KLevel(self.k)._decode(payload, bits, d, key)
+    def _words(self, keys: Sequence[Key], n: int, start: int) -> np.ndarray:
+        return np.stack([self.words(key, n, start) for key in keys])
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,12 @@ def strings(levels: np.ndarray) -> tuple[tuple[np.ndarray, int], tuple[np.ndarra
 
 
 def write(scale: float, levels: np.ndarray, base: int) -> tuple[np.ndarray, int]:
-    """Return (payload, bits) of a positive binary32 scale and signed levels; the count field holds k - base."""
+    """Return (payload, bits) of a binary32 scale and signed levels; the count field holds k - base.
+
+    A scale of 0 is sent alone.
+    """
+    if scale == 0:
+        return np.zeros((SCALE_BITS + 7) // 8, np.uint8), SCALE_BITS
     k, total = count(levels)
     tail, tail_bits = encode_support(levels, k)
     count_bits = (levels.size - base).bit_length()
@@ -239,7 +244,7 @@ def write_runs(scale: float, levels: Callable[[], Iterator[np.ndarray]], d: int,
     Parameters
     ----------
     scale : float
-        A positive binary32 number.
+        A binary32 number; 0 is sent alone.
     levels : callable
         Returns a new iterator at each of two calls: int32 arrays, all but the last of an even length.
     d : int
@@ -247,8 +252,8 @@ def write_runs(scale: float, levels: Callable[[], Iterator[np.ndarray]], d: int,
     base : int
         The count field holds k - base.
     """
-    if d <= RANKED:
-        return write(scale, next(levels()), base)
+    if d <= RANKED or scale == 0:
+        return write(scale, next(levels()) if scale else np.empty(0, np.int32), base)
     counts = [count(run) for run in levels()]
     k, total = sum(number for number, _ in counts), sum(bits for _, bits in counts)
     head_bits = SCALE_BITS + (d - base).bit_length()

@@ -14,7 +14,6 @@ import torch
 from bounds.claims import Unbiased
 
 from .. import rows
-from ..coding.fixed_width import pack_fixed
 from ..compilation import jit
 from ..kernels.philox import TILE
 from ..kernels.threads import shared
@@ -169,8 +168,12 @@ class KLevel(Streamed):
     def _numbers(self, statistics: np.ndarray, d: int) -> list[float]:
         return statistics.reshape(-1).tolist()
 
+    def _words(self, keys: Sequence[Key], n: int, start: int) -> np.ndarray:
+        """Return the words of n coordinates of every row, from coordinate ``start`` on."""
+        return bits32_of_rows(keys, n, start=start)
+
     def _fields(self, x: np.ndarray, start: int, numbers: list[float], keys: Sequence[Key]) -> np.ndarray:
-        levels, words = np.zeros(x.shape, np.uint32), bits32_of_rows(keys, x.shape[1], start=start)
+        levels, words = np.zeros(x.shape, np.uint32), self._words(keys, x.shape[1], start)
         for row, (low, high) in enumerate(zip(numbers[::2], numbers[1::2], strict=True)):
             if low < high:
                 _levels(x[row], np.float32(low), np.float32(high), self.k - 1, words[row], levels[row])
@@ -190,25 +193,10 @@ class KLevel(Streamed):
         """
         numbers = ends(x)
         sent = [float(np.float32(end / factor)) for end in numbers]  # subnormal ends may coincide
-        parts = [(part, x[part]) for part in self._runs(x.size)]
+        parts = [(part, x[part]) for part in self._parts(x.size)]
         payload, bits = self._written(sent if sent[0] == sent[1] else numbers, parts, x.size, key)
         payload[:ENDS_BYTES] = self._head(sent)
         return payload, bits
-
-    def pack(self, low: float, high: float, levels: np.ndarray) -> tuple[np.ndarray, int]:
-        """Return (payload, bits) of two binary32 ends and uint32 levels.
-
-        Parameters
-        ----------
-        low : float
-            Value of level 0.
-        high : float
-            Value of the last level.
-        levels : ndarray
-            A level for every coordinate, uint32.
-        """
-        payload = np.concatenate([self._head([low, high]), pack_fixed(levels, self.width)])
-        return payload, self._length(levels.size)
 
     def _checked(self, numbers: list[float]) -> list[float]:
         for low, high in zip(numbers[::2], numbers[1::2], strict=True):
@@ -226,28 +214,9 @@ class KLevel(Streamed):
 
     def _check(self, answers: list[list[tuple[int, int]]], numbers: list[float]) -> None:
         for low, high, reached in zip(numbers[::2], numbers[1::2], zip(*answers, strict=True), strict=True):
-            first, last = min(pair[0] for pair in reached), max(pair[1] for pair in reached)
+            first, last = min(reached)[0], max(largest for _, largest in reached)
             if first != 0 or last != (self.k - 1 if high > low else 0):
                 raise CorruptMessage(f"both ends must be reached; got levels {first} to {last}")
-
-
-def quantise(x: np.ndarray, k: int, words: np.ndarray) -> tuple[float, float, np.ndarray]:
-    """Return (min x, max x, levels) with max x at level k - 1.
-
-    A level is rounded up where its random word reaches 2^32 times one minus the fractional part.
-
-    Parameters
-    ----------
-    x : ndarray
-        Finite float32, shape (d,).
-    words : ndarray
-        uint32, shape (d,).
-    """
-    low, high = ends(x)
-    levels = np.zeros(x.size, np.uint32)
-    if high > low:
-        _levels(x, np.float32(low), np.float32(high), k - 1, words, levels)
-    return low, high, levels
 
 
 def ends(x: np.ndarray) -> tuple[float, float]:
@@ -358,7 +327,7 @@ class RotatedKLevel(Operator):
 
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
         if negligible(x):
-            return KLevel(self.k).pack(0.0, 0.0, np.zeros(x.size, np.uint32))
+            return KLevel(self.k)._encode(np.zeros(x.size, np.float32), key)
         y, factor = prescale(x)
         z = Rotation(x.size, key.fold_in(ROTATION), ROUNDS).forward(y)
         low, high = ends(z)

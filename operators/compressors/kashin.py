@@ -96,7 +96,7 @@ class Kashin(Operator):
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
         n = self.coefficients(x.size)
         if negligible(x):
-            return KLevel(self.k).pack(0.0, 0.0, np.zeros(n, np.uint32))
+            return KLevel(self.k)._encode(np.zeros(n, np.float32), key)
         y, factor = prescale(x)
         a = self.represent(y, Frame(x.size, n, key))
         nearest(math.sqrt(n) * float(largest(a)) / factor)  # so that every decoded entry fits binary32

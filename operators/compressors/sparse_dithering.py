@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from functools import lru_cache
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
@@ -127,6 +128,22 @@ def highest(nu: float, d: int) -> int:
     return math.floor(1 / spacing(nu, d) + 0.5)
 
 
+class _Levels(InRuns):
+    """Signed multiples of a spacing on the sphere of the sent scale, in the code of ``coding.sparse_levels``."""
+
+    fewest: ClassVar[int]  # levels that are not 0 of a vector that is not negligible
+
+    @abstractmethod
+    def _grid(self, d: int) -> tuple[float, int]:
+        """Return (the distance of neighbouring levels, the largest level)."""
+
+    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
+        return sparse_levels.read(payload, bits, d, self.fewest, *self._grid(d))
+
+    def _decode_runs(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:
+        return sparse_levels.read_runs(payload, bits, d, self.fewest, *self._grid(d), list(self._runs(d)))
+
+
 @dataclass(frozen=True)
 class _Dithered(InRuns):
     """What both codes of the levels share."""
@@ -154,7 +171,7 @@ class _Dithered(InRuns):
 
 
 @dataclass(frozen=True)
-class SparseDithering(_Dithered):
+class SparseDithering(_Levels, _Dithered):
     """Round ``x/|x|`` to multiples of h = 2 sqrt(nu/d), and send the projection of x on the result.
 
     Parameters
@@ -176,6 +193,7 @@ class SparseDithering(_Dithered):
     """
 
     name = "sparse_dithering"
+    fewest = 1
     rate = Rate("nu", few=COARSEST, many=FINEST)
 
     def bits(self, d: int) -> Size:
@@ -183,25 +201,15 @@ class SparseDithering(_Dithered):
         worst = _exact_worst(self.nu, d) if d <= RANKED else _worst(self.nu, d)
         return Size(None, worst, worst)
 
-    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
-        g, levels = quantise(x, self.nu)
-        if g == 0:
-            return np.zeros(4, np.uint8), sparse_levels.SCALE_BITS
-        return sparse_levels.write(g, levels, 1)
+    def _grid(self, d: int) -> tuple[float, int]:
+        return spacing(self.nu, d), highest(self.nu, d)
 
-    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
-        return sparse_levels.read(payload, bits, d, 1, spacing(self.nu, d), highest(self.nu, d))
+    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
+        return sparse_levels.write(*quantise(x, self.nu), self.fewest)
 
     def _encode_runs(self, runs: Runs, d: int, key: Key) -> tuple[np.ndarray, int]:
         quantised = Quantised(runs, self.nu, d)
-        if quantised.g == 0:
-            return np.zeros(4, np.uint8), sparse_levels.SCALE_BITS
-        return sparse_levels.write_runs(quantised.g, quantised.levels, d, 1)
-
-    def _decode_runs(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:
-        return sparse_levels.read_runs(
-            payload, bits, d, 1, spacing(self.nu, d), highest(self.nu, d), list(self._runs(d))
-        )
+        return sparse_levels.write_runs(quantised.g, quantised.levels, d, self.fewest)
 
 
 @lru_cache(maxsize=1024)
@@ -526,7 +534,7 @@ MOST_OMEGA = 2.0**30
 
 
 @dataclass(frozen=True)
-class RandomisedSparseDithering(InRuns):
+class RandomisedSparseDithering(_Levels):
     """Round ``x/|x|`` stochastically to multiples of h, where h sqrt(d) = 2 sqrt(omega), or 1 + omega if omega >= 1.
 
     Parameters
@@ -554,6 +562,7 @@ class RandomisedSparseDithering(InRuns):
     omega: float = 1.0
 
     name = "randomised_sparse_dithering"
+    fewest = 0
     sources = ("albasyoni2020",)
     randomness = "private"
     rate = Rate("omega", few=MOST_OMEGA, many=LEAST_OMEGA)
@@ -587,43 +596,33 @@ class RandomisedSparseDithering(InRuns):
         """
         return (2 * math.sqrt(self.omega) if self.omega < 1 else 1 + self.omega) / math.sqrt(d)
 
+    def _grid(self, d: int) -> tuple[float, int]:
+        return self.spacing(d), math.ceil(1 / self.spacing(d))
+
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
-        if negligible(x):
-            return np.zeros(4, np.uint8), sparse_levels.SCALE_BITS
-        norm = self._checked(round_up_to_float32(math.sqrt(energy(x))), x.size)
-        return sparse_levels.write(norm, self._levels(x, 0, norm, x.size, key), 0)
+        norm = 0.0 if negligible(x) else self._checked(round_up_to_float32(math.sqrt(energy(x))), x.size)
+        return sparse_levels.write(norm, self._levels(x, 0, norm, x.size, key), self.fewest)
 
     def _checked(self, norm: float, d: int) -> float:
         """Return the norm; raise ValueError if a decoded coordinate could exceed binary32."""
-        h = self.spacing(d)
-        nearest(norm * h * math.ceil(1 / h))
+        h, most = self._grid(d)
+        nearest(norm * h * most)
         return norm
 
     def _levels(self, x: np.ndarray, start: int, norm: float, d: int, key: Key) -> np.ndarray:
         """Return the signed levels of the run that begins at ``start``."""
-        h, vector = self.spacing(d), torch.from_numpy(x)
+        (h, most), vector = self._grid(d), torch.from_numpy(x)
         scale, words = torch.tensor([norm * h], dtype=torch.float64), stream(key, x.size, start=start)
         levels = kernels_for(vector).levels.signed(vector, x.size, scale, 1, words).numpy()
-        most = math.ceil(1 / h)
         return np.clip(levels, -most, most, out=levels)
-
-    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
-        h = self.spacing(d)
-        return sparse_levels.read(payload, bits, d, 0, h, math.ceil(1 / h))
 
     def _encode_runs(self, runs: Runs, d: int, key: Key) -> tuple[np.ndarray, int]:
         norm = self._checked(norm_of(runs, round_up_to_float32), d)
-        if norm == 0:
-            return np.zeros(4, np.uint8), sparse_levels.SCALE_BITS
 
         def levels() -> Iterator[np.ndarray]:
             return (self._levels(x, part.start, norm, d, key) for part, x in runs())
 
-        return sparse_levels.write_runs(norm, levels, d, 0)
-
-    def _decode_runs(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:
-        h = self.spacing(d)
-        return sparse_levels.read_runs(payload, bits, d, 0, h, math.ceil(1 / h), list(self._runs(d)))
+        return sparse_levels.write_runs(norm, levels, d, self.fewest)
 
 
 @lru_cache(maxsize=256)
