@@ -13,7 +13,6 @@ from bounds.special.lloyd_max import MAX_BITS
 from bounds.special.sphere_quantiser import lloyd_max_moments
 
 from ..key import Key
-from ..operator import Operator, Size
 from ..quantisers.lloyd_max import lloyd_max_grid, pack_nearest, pack_positive, unpack_levels
 from ..quantisers.rotation import HAAR_LIMIT, Rotation, require_bits_per_coordinate
 from ..quantisers.scale import energy, nearest
@@ -36,8 +35,55 @@ def pack_levels(z: np.ndarray, norm: float, bits: int, out: np.ndarray) -> tuple
     return pack_nearest(z, np.float32(math.sqrt(z.size) / norm), bits, *search, out)
 
 
+class _LloydMax(Rotated):
+    """What EDEN and DRIVE share: nearest levels of the rotated vector, and a scale."""
+
+    scale: Scale
+
+    randomness = "shared"
+    equivariant = frozenset({"scale"})
+
+    def __post_init__(self) -> None:
+        require_bits_per_coordinate(self.bits_per_coordinate, MAX_BITS)
+        if self.scale not in get_args(Scale):
+            raise ValueError(f"scale must be one of {', '.join(get_args(Scale))}; got {self.scale!r}")
+
+    def claim(self, d: int) -> Unbiased | Contractive | NoClaim:
+        """Return the exact constant for d <= 64; see the class."""
+        b = self.bits_per_coordinate
+        if d > HAAR_LIMIT:
+            if self.scale == "mse" and b == 1:
+                return StrictlyContractive(1 - 1 / d)
+            return NoClaim(
+                f"Hadamard rotations of d = {d} > {HAAR_LIMIT} coordinates are not uniform: some x stay biased"
+            )
+        along, square = lloyd_max_moments(b, d)
+        if self.scale == "unbiased":
+            return Unbiased(max(0.0, square / along**2 - 1), tight=True)
+        if b == 1:
+            return Contractive((1 - 1 / d) * (1 - 2 / math.pi), tight=True)
+        return Contractive(max(0.0, 1 - along**2 / square))
+
+    def _write(self, y: np.ndarray, factor: float, key: Key, fields: np.ndarray) -> list[float]:
+        d, b, norm = y.size, self.bits_per_coordinate, math.sqrt(energy(y))
+        along, square = pack_levels(Rotation(d, key).forward(y), norm, b, fields)
+        if self.scale == "mse":
+            f = along / square
+        elif d <= HAAR_LIMIT:
+            f = norm / (math.sqrt(d) * lloyd_max_moments(b, d)[0])
+        else:
+            f = norm * norm / along
+        nearest(f * math.sqrt(square) / factor * (1 + ROUNDING))  # the decoded norm, so that it fits binary32
+        return [nearest(f * math.sqrt(d) / factor)]  # near |x|: a small f could underflow
+
+    def _read(self, fields: np.ndarray, d: int, numbers: list[float], key: Key) -> np.ndarray:
+        levels, q = lloyd_max_grid(self.bits_per_coordinate).levels / np.float32(math.sqrt(d)), np.empty(d, np.float32)
+        unpack_levels(fields, self.bits_per_coordinate, levels, q)
+        return Rotation(d, key).inverse(q)
+
+
 @dataclass(frozen=True)
-class EDEN(Rotated):
+class EDEN(_LloydMax):
     """Send the nearest levels q_i of ``z_i sqrt(d)/|x|``, z the rotated x, and a scale f; decode f q rotated back.
 
     Parameters
@@ -76,58 +122,18 @@ class EDEN(Rotated):
 
     name = "eden"
     sources = ("vargaftik2022",)
-    randomness = "shared"
     rate = Rate("bits_per_coordinate", few=1, many=MAX_BITS)
-    equivariant = frozenset({"scale"})
-
-    def __post_init__(self) -> None:
-        require_bits_per_coordinate(self.bits_per_coordinate, MAX_BITS)
-        if self.scale not in get_args(Scale):
-            raise ValueError(f"scale must be one of {', '.join(get_args(Scale))}; got {self.scale!r}")
-
-    def claim(self, d: int) -> Unbiased | Contractive | NoClaim:
-        """Return the exact constant for d <= 64; see the class."""
-        b = self.bits_per_coordinate
-        if d > HAAR_LIMIT:
-            if self.scale == "mse" and b == 1:
-                return StrictlyContractive(1 - 1 / d)
-            return NoClaim(
-                f"Hadamard rotations of d = {d} > {HAAR_LIMIT} coordinates are not uniform: some x stay biased"
-            )
-        along, square = lloyd_max_moments(b, d)
-        if self.scale == "unbiased":
-            return Unbiased(max(0.0, square / along**2 - 1), tight=True)
-        if b == 1:
-            return Contractive((1 - 1 / d) * (1 - 2 / math.pi), tight=True)
-        return Contractive(max(0.0, 1 - along**2 / square))
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
         return cls(), cls(1, "mse"), cls(2), cls(4, "mse")
-
-    def _write(self, y: np.ndarray, factor: float, key: Key, fields: np.ndarray) -> list[float]:
-        d, b, norm = y.size, self.bits_per_coordinate, math.sqrt(energy(y))
-        along, square = pack_levels(Rotation(d, key).forward(y), norm, b, fields)
-        if self.scale == "mse":
-            f = along / square
-        elif d <= HAAR_LIMIT:
-            f = norm / (math.sqrt(d) * lloyd_max_moments(b, d)[0])
-        else:
-            f = norm * norm / along
-        nearest(f * math.sqrt(square) / factor * (1 + ROUNDING))  # the decoded norm, so that it fits binary32
-        return [nearest(f * math.sqrt(d) / factor)]  # near |x|: a small f could underflow
-
-    def _read(self, fields: np.ndarray, d: int, numbers: list[float], key: Key) -> np.ndarray:
-        levels, q = lloyd_max_grid(self.bits_per_coordinate).levels / np.float32(math.sqrt(d)), np.empty(d, np.float32)
-        unpack_levels(fields, self.bits_per_coordinate, levels, q)
-        return Rotation(d, key).inverse(q)
 
 
 # DRIVE: the signs of the rotated vector and a scale; EDEN at one bit.
 
 
 @dataclass(frozen=True)
-class DRIVE(Operator):
+class DRIVE(_LloydMax):
     """Send the signs of the rotated x and a scale; decode the scaled signs, rotated back.
 
     Parameters
@@ -148,31 +154,13 @@ class DRIVE(Operator):
 
     name = "drive"
     sources = ("vargaftik2021",)
-    randomness = "shared"
-    equivariant = frozenset({"scale"})
-
-    def __post_init__(self) -> None:
-        self.eden  # noqa: B018  checks the scale
+    bits_per_coordinate = 1
 
     @property
     def eden(self) -> EDEN:
         """Equivalent ``EDEN`` operator."""
         return EDEN(1, self.scale)
 
-    def claim(self, d: int) -> Unbiased | Contractive | NoClaim:
-        """Return the claim of EDEN at one bit."""
-        return self.eden.claim(d)
-
-    def bits(self, d: int) -> Size:
-        """Return 32 bits for the scale and one bit per coordinate."""
-        return self.eden.bits(d)
-
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
         return cls(), cls("mse")
-
-    def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
-        return self.eden._encode(x, key)
-
-    def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
-        return self.eden._decode(payload, bits, d, key)
