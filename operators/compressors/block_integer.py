@@ -11,7 +11,7 @@ import numpy as np
 from bounds.claims import StrictlyContractive, Unbiased
 
 from ..operator import Randomness
-from ..streamed import Bucketed
+from .qsgd import Bucketed
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
-"""QSGD: stochastic rounding to uniform levels below a norm, with Elias codes."""
+"""Levels in buckets, each below a scale; QSGD rounds to them stochastically and has Elias codes too."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
@@ -12,20 +12,196 @@ import torch
 
 from bounds.claims import Unbiased
 
-from ..bits.bitstream import BitWriter
+from .. import rows
+from ..bits.bitstream import BitWriter, float_bytes, read_floats
+from ..coding.fixed_width import pack_fixed
 from ..coding.size_bounds import bucket_bits
-from ..kernels import elias, kernels_for
+from ..kernels import Kernels, elias, kernels_for
 from ..kernels.elias import cpu as elias_cpu
+from ..kernels.levels import width_of
+from ..kernels.philox import TILE, Stream, to_nearest
 from ..key import Key
-from ..message import Messages
+from ..message import CorruptMessage, Messages
 from ..operator import Size
 from ..pieces import RUN, Runs
 from ..quantisers.rounding_variance import extremal_vector, largest_variance
-from ..quantisers.scale import TINY
+from ..quantisers.scale import TINY, round_up_to_float32, tops_and_sums, total
+from ..random import stream, stream_of_rows
 from ..rate import Rate
-from ..streamed import Bucketed
+from ..streamed import Format
 
 CODES = (*elias.CODES, "fixed")
+_INFINITY = 0x7F800000  # binary32 pattern
+
+
+def _flat(x: torch.Tensor, step: int) -> torch.Tensor:
+    """Return a vector, or all rows of a matrix in one, each filled with zeros up to a multiple of ``step``."""
+    return x if x.dim() == 1 else torch.from_numpy(rows.filled(x.numpy(), step)).view(-1)
+
+
+class Bucketed(Format):
+    """A ``Format`` of levels -most .. most in buckets, whose scales are the head; see ``kernels.levels``.
+
+    Attributes
+    ----------
+    most : int
+        The level of a coordinate as large as its scale.
+    size : int or None
+        Coordinates of a bucket; None for one bucket.
+    tight : bool
+        Whether the scale is the largest magnitude, which some coordinate reaches, and not the Euclidean norm.
+    nearest : bool
+        Whether to round to nearest, not stochastically.
+    """
+
+    most: int
+    size: int | None
+    tight: bool = True
+    nearest: bool = False
+    head_name = "scale"
+
+    @property
+    def width(self) -> int:  # type: ignore[override]
+        """Bits of a level in a field."""
+        return width_of(self.most)
+
+    def _limit(self, d: int) -> float:
+        """Return below which scale a bucket without larger coordinates than ``TINY`` is negligible; 0: none is."""
+        return 0.0
+
+    def _count(self, d: int) -> int:
+        return -(-d // (self.size or d))
+
+    def _unit(self, d: int) -> int:
+        return math.lcm(TILE, min(d, self.size or 1))
+
+    def _scales(self, kernels: Kernels, vector: torch.Tensor, step: int) -> torch.Tensor:
+        """Return the scale of each ``step`` coordinates: float32."""
+        return kernels.norms.largest(vector, step) if self.tight else kernels.norms.euclidean(vector, step)
+
+    def _sent(self, scales: torch.Tensor, tops: torch.Tensor, d: int) -> torch.Tensor:
+        """Return the scales as sent: 0 in vectors whose scales and largest magnitudes, ``tops``, are negligible."""
+        vectors = scales.view(-1, self._count(d))
+        negligible = (vectors.amax(1) < self._limit(d)) & (tops < TINY)
+        return torch.where(negligible[:, None], 0.0, vectors).view(-1)
+
+    def _numbers_of_rows(self, x: torch.Tensor, d: int, kernels: Kernels | None = None) -> torch.Tensor:
+        step, limit = min(self.size or d, d), self._limit(d)
+        scales = self._scales(kernels or kernels_for(x), _flat(x, step), step)
+        if limit and scales.min() < limit:
+            return self._sent(scales, x.view(-1, d).abs().amax(1), d)
+        return scales
+
+    def _has_tiles(self, d: int) -> bool:
+        """Return whether runs may end within buckets."""
+        return self.size is None
+
+    def _numbers_of(self, parts: Iterable[tuple[slice, np.ndarray]], d: int) -> torch.Tensor:
+        scales, tops, size = [], [], min(self.size or d, d)
+        if self._has_tiles(d):
+            tiles, n = np.concatenate([tops_and_sums(x, squares=True) for _, x in parts]), -(-size // TILE)
+            buckets = np.split(tiles, range(n, len(tiles), n))
+            tops = [torch.tensor([bucket[:, 0].max()]).float() for bucket in buckets]
+            scales = (
+                tops
+                if self.tight
+                else [torch.tensor([round_up_to_float32(math.sqrt(total(bucket[:, 1])))]) for bucket in buckets]
+            )
+        else:
+            for _, x in parts:
+                vector = torch.from_numpy(x)
+                scales.append(self._scales(kernels_for(vector), vector, size))
+                tops.append(vector.abs().max().view(1))
+        return self._sent(torch.cat(scales), torch.cat(tops).max(), d)
+
+    def _head(self, numbers: torch.Tensor) -> torch.Tensor:
+        return float_bytes(numbers)
+
+    def _read_head(self, head: np.ndarray | torch.Tensor) -> torch.Tensor:
+        numbers = read_floats(torch.as_tensor(head))
+        patterns = numbers.view(torch.int32)
+        if bool(((patterns < 0) | (patterns >= _INFINITY)).any()):
+            raise CorruptMessage(f"a {self.head_name} must be finite and not negative")
+        return numbers
+
+    def _of_run(self, numbers: torch.Tensor, start: int, n: int) -> torch.Tensor:
+        """Return the scales of the buckets of a run."""
+        if self.size is None or (start == 0 and n > self.size * (numbers.numel() - 1)):
+            return numbers
+        return numbers[start // self.size : -(-(start + n) // self.size)]
+
+    def _words(self, x: torch.Tensor, step: int, start: int, keys: Sequence[Key], d: int | None = None) -> Stream:
+        """Return the words of a run, or of all rows."""
+        if self.nearest:
+            return to_nearest(x.device)
+        if x.dim() == 1:
+            return stream(keys[0], x.numel(), x.device, start=start, d=d)
+        words = stream_of_rows(keys, x.shape[1]).words
+        assert words is not None
+        return Stream(0, 0, _flat(words.view(x.shape), step))
+
+    def _signed(
+        self, kernels: Kernels, x: torch.Tensor, start: int, scales: torch.Tensor, keys: Sequence[Key], d: int
+    ) -> torch.Tensor:
+        """Return the levels of a run of a vector of d coordinates, or of all rows: int32."""
+        n = x.shape[-1]
+        step = min(self.size or n, n)
+        words = self._words(x, step, start, keys, d)
+        levels = kernels.levels.signed(_flat(x, step), step, scales.double(), self.most, words)
+        return levels if x.dim() == 1 else levels.view(len(x), -1)[:, :n]
+
+    def _packed(
+        self, x: torch.Tensor, start: int, scales: torch.Tensor, keys: Sequence[Key], room: int
+    ) -> torch.Tensor:
+        """Return the fields of a run, or of all rows, behind some bytes, by a kernel that rounds and packs."""
+        step = min(self.size or x.shape[-1], x.shape[-1])
+        words = self._words(x, step, start, keys)
+        return kernels_for(x).levels.encode(x.view(-1), step, scales.double(), self.most, words, room)
+
+    def _is_one(self, n: int) -> bool:
+        """Return whether fields of rows of n coordinates are those of one vector with buckets of the same length."""
+        return n * self.width % 8 == 0 and n % min(self.size or n, n) == 0
+
+    def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
+        d, room = x.numel(), self._head_bytes(x.numel())
+        numbers = self._numbers_of_rows(x, d)
+        payload = self._packed(x, 0, numbers, [key], room)
+        payload[:room] = self._head(numbers)
+        return payload, self._length(d)
+
+    def _pack(self, x: torch.Tensor, start: int, numbers: torch.Tensor, keys: Sequence[Key]) -> torch.Tensor:
+        if x.dim() == 1:
+            return self._packed(x, start, self._of_run(numbers, start, x.numel()), keys, 0)
+        if self._is_one(x.shape[1]):
+            return self._packed(x, 0, numbers, keys, 0).view(len(x), -1)
+        levels = self._signed(kernels_for(x), x, start, numbers, keys, x.shape[1]) + self.most
+        return torch.from_numpy(rows.packed(levels.numpy().view(np.uint32), self.width))
+
+    def _unpack(
+        self, fields: torch.Tensor, n: int, start: int, numbers: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        step, filled, packed, scales = min(self.size or n, n), n, fields.view(-1), numbers
+        if fields.dim() == 1:
+            scales = self._of_run(numbers, start, n)
+        elif self._is_one(n):
+            filled = n * len(fields)
+        else:
+            levels = rows.filled(rows.unpacked(fields.numpy(), n, self.width), step, self.most)
+            packed, filled = torch.from_numpy(pack_fixed(levels.reshape(-1), self.width)), levels.size
+        spacings = scales.double() / self.most
+        out, reached, valid = kernels_for(fields).levels.decode(packed, filled, step, spacings, self.most)
+        if not valid:
+            raise CorruptMessage(f"levels must be at most {self.most}, and 0 in a bucket of {self.head_name} 0")
+        return out if fields.dim() == 1 else out.view(len(fields), -1)[:, :n], reached
+
+    def _check(self, answers: list[torch.Tensor], numbers: torch.Tensor) -> None:
+        if not self.tight:
+            return
+        reached = torch.cat(answers) if len(answers) > 1 else answers[0]
+        if len(reached) > len(numbers):
+            reached = reached.any(0, keepdim=True)
+        if not torch.equal(reached, numbers > 0):
+            raise CorruptMessage(f"the largest coordinate of a bucket must reach its {self.head_name}")
 
 
 @dataclass(frozen=True)
@@ -173,10 +349,10 @@ class QSGD(Bucketed):
     def _encode_tensor(self, x: torch.Tensor, key: Key) -> tuple[torch.Tensor, int]:
         if self.code == "fixed":
             return super()._encode_tensor(x, key)
-        d = x.numel()
-        norms = self._numbers_of_rows(x, d)
-        levels = self._signed(x, 0, norms, [key], d)
-        return kernels_for(x).elias.encode(levels, norms, self.bucket or d, self.code, self.levels)
+        d, kernels = x.numel(), kernels_for(x)
+        norms = self._numbers_of_rows(x, d, kernels)
+        levels = self._signed(kernels, x, 0, norms, [key], d)
+        return kernels.elias.encode(levels, norms, self.bucket or d, self.code, self.levels)
 
     def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
         if self.code == "fixed":
@@ -187,8 +363,9 @@ class QSGD(Bucketed):
         if self.code == "fixed":
             return super()._encode_rows(x, keys)
         (m, d), matrix = x.shape, torch.from_numpy(x)
-        norms = self._numbers_of_rows(matrix, d)
-        levels = np.ascontiguousarray(self._signed(matrix, 0, norms, keys, d).numpy())
+        kernels = kernels_for(matrix)
+        norms = self._numbers_of_rows(matrix, d, kernels)
+        levels = np.ascontiguousarray(self._signed(kernels, matrix, 0, norms, keys, d).numpy())
         step = min(self.bucket or d, d)
         return elias_cpu.encode_rows(levels, norms.view(m, -1).numpy(), step, self.code, self.levels)
 
@@ -214,7 +391,8 @@ class QSGD(Bucketed):
         step, norms, writer, since = min(self.bucket or d, d), self._numbers_of(runs(), d), BitWriter(), 0
         for part, x in runs():
             start, stop, scales = part.start, part.stop, self._of_run(norms, part.start, x.size)
-            levels = self._signed(torch.from_numpy(x), start, scales, [key], d).numpy()
+            run = torch.from_numpy(x)
+            levels = self._signed(kernels_for(run), run, start, scales, [key], d).numpy()
             begins, ends = start % step == 0, stop % step == 0 or stop == d
             since = 0 if begins else since
             string = elias_cpu.encode_run(
