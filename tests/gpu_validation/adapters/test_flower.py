@@ -19,7 +19,7 @@ from . import federation
 SCRIPT = Path(__file__).parents[3] / "docs/scripts/train_with_flower.py"
 METHOD = ErrorFeedback(TopK(fraction=0.05))
 CLIENTS, ROUNDS, TAU = 2, 3, 8
-FRAME = 16 + 35 + 24 + 4  # the update's head, its description, the message's frame and the update's checksum
+FRAME = 16 + 35 + 28 + 4  # the update's head, its description, the message's frame and the update's checksum
 
 pytestmark = pytest.mark.timeout(1500)
 
