@@ -48,6 +48,8 @@ nitpick_ignore = [  # types of annotations and base classes that are no public n
         "flwr.clientapp.typing.ClientAppCallable",
         "flwr.serverapp.Grid",
         "gpu_validation.adapters.keywords.AveragedSteps",
+        "operators.ddp.collectives.Transfer",
+        "operators.ddp.hook.Hook",
         "gpu_validation.adapters.keywords.AveragingKeywords",
         "gpu_validation.processes.transport.Finished",
         "gpu_validation.processes.transport.InThread",

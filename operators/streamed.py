@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from . import pieces, rows
+from .bits.bitstream import read_floats
 from .kernels.philox import TILE
 from .kernels.threads import mapped
 from .key import Key
@@ -70,6 +71,8 @@ class FixedLength(Operator):
 
     def _read_head(self, head: np.ndarray | torch.Tensor) -> Any:
         """Return the numbers of ``_head``; raise CorruptMessage if no encoder computes them."""
+        if isinstance(head, torch.Tensor) and not head.is_cpu and self.head_type == ">f4":
+            return self._checked([number.item() for number in read_floats(head)])  # without a copy of its bytes
         raw = head if isinstance(head, np.ndarray) else head.cpu().numpy()
         return self._checked(np.frombuffer(raw.tobytes(), self.head_type).tolist())
 

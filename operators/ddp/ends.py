@@ -234,7 +234,7 @@ class BucketEnd:
 
     @property
     def units(self) -> list[tuple[list[str], int]]:
-        """What is compressed as one vector: names, and how many entries they have together."""
+        """Names that are compressed as one vector, with the number of their entries together."""
         if self.end.layerwise:
             return [([name], self.end.sizes[name]) for name in self.names]
         return [(self.names, self.d)] if self.names else []

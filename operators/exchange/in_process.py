@@ -65,10 +65,13 @@ def mean_of_stream(batches: Iterable[torch.Tensor | np.ndarray], operator: Opera
     ValueError
         For no vectors, rows of different lengths, or one that is not finite.
     """
-    total, bits = _sum_of_decoded(batches, operator, stage_key(key, GATHERED, 0, step=key.step, rank=0))
+    total, bits = None, 0
+    stream = stage_key(key, GATHERED, 0, step=key.step, rank=0)
+    for total, sent in _sums_of_decoded(batches, operator, stream):  # noqa: B007  its last value is needed
+        bits += int(sent.sum())
     if total is None:
         raise ValueError("there must be at least one vector; got no batch")
-    return MeanOfStream(total.mean(), total.count, (total.count - 1) * int(bits.sum()))
+    return MeanOfStream(total.mean(), total.count, (total.count - 1) * bits)
 
 
 def mean_of_shard(
@@ -102,14 +105,17 @@ def mean_of_shard(
     ValueError
         For no vectors, rows of different lengths, or one that is not finite.
     """
-    total, bits = _sum_of_decoded(batches, operator, stage_key(key, TO_OWNER, shard, step=key.step, rank=0))
+    total, bits = None, 0
+    for total, sent in _sums_of_decoded(batches, operator, stage_key(key, TO_OWNER, shard, step=key.step, rank=0)):
+        own = shard - (total.count - sent.size)
+        bits += int(sent.sum()) - (int(sent[own]) if 0 <= own < sent.size else 0)  # the owner sends itself nothing
     if total is None or not 0 <= shard < total.count:
         raise ValueError(f"shard must be the rank of an owner below m = {total.count if total else 0}; got {shard}")
     sender = stage_key(key, FROM_OWNER, shard, step=key.step, rank=shard)
     second = second or operator
     message = second.encode(total.mean().float(), key=sender)
     mean = second.decode(message, d=total.total.numel(), key=sender)
-    return MeanOfStream(mean, total.count, int(bits.sum() - bits[shard]) + (total.count - 1) * message.bits)
+    return MeanOfStream(mean, total.count, bits + (total.count - 1) * message.bits)
 
 
 def rows_of_batches(batches: Iterable[torch.Tensor | np.ndarray]) -> Iterator[torch.Tensor]:
@@ -134,19 +140,26 @@ def rows_of_batches(batches: Iterable[torch.Tensor | np.ndarray]) -> Iterator[to
         yield from matrix.split(max(1, BATCH // matrix.shape[1]))
 
 
-def _sum_of_decoded(
+def _sums_of_decoded(
     batches: Iterable[torch.Tensor | np.ndarray], operator: Operator, key: Key
-) -> tuple[OrderedSum | None, np.ndarray]:
-    """Return the sum of the decoded vectors of ranks 0, 1, .., None if there are none, and the bits of each message."""
-    total, sent = None, [np.zeros(0, np.int64)]
+) -> Iterator[tuple[OrderedSum, np.ndarray]]:
+    """Yield, after each batch, the sum of the decoded vectors of ranks 0, 1, .., and the bits of its messages."""
+    total = None
     for rows in rows_of_batches(batches):
         first = total.count if total else 0
         keys = Keys(key, range(first, first + rows.shape[0]))
         messages = operator.encode_rows(rows, keys=keys)
         decoded = operator.decode_rows(messages, d=rows.shape[1], keys=keys)
         total = (total or OrderedSum(rows.shape[1], rows.device)).add(decoded)
-        sent.append(messages.bits)
-    return total, np.concatenate(sent)
+        yield total, messages.bits
+
+
+def _sum_of_decoded(
+    batches: Iterable[torch.Tensor | np.ndarray], operator: Operator, key: Key
+) -> tuple[OrderedSum, np.ndarray]:
+    """Return the sum of the decoded vectors of ranks 0, 1, .., at least one, and the bits of each message."""
+    sums, sent = zip(*_sums_of_decoded(batches, operator, key), strict=True)
+    return sums[-1], np.concatenate(sent)
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +243,6 @@ def _in_two_shots(vectors: Sequence[torch.Tensor], first: Operator, second: Oper
         for owner in owners:
             stream = stage_key(key, TO_OWNER, owner, step=key.step, rank=0)
             total, bits = _sum_of_decoded([matrix[:, cuts[owner]]], first, stream)
-            assert total is not None  # there is a vector
             bits[owner] = 0
             sent += bits
             out[cuts[owner]] = total.mean().float()
@@ -247,7 +259,6 @@ def _gathered(vectors: Sequence[torch.Tensor], operator: Operator, key: Key, d: 
     some = max(1, BATCH // d)
     batches = (torch.stack(list(vectors[start : start + some])) for start in range(0, len(vectors), some))
     total, bits = _sum_of_decoded(batches, operator, stage_key(key, GATHERED, 0, step=key.step, rank=0))
-    assert total is not None  # there is a vector
     return MeanOfRanks(total.mean(), "gather", tuple(((len(vectors) - 1) * bits).tolist()))
 
 

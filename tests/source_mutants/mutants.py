@@ -111,7 +111,7 @@ MUTANTS = tuple(
             "share_interval(hits, trials, level)",
         ),
         ("gpu_validation/judging/iteration_time.py", '(record).value / record["tau"]', "(record).value"),
-        ("gpu_validation/timing/families.py", "math.log(x.mean()) - float", "math.log(x.mean()) + float"),
+        ("gpu_validation/timing/fit.py", "math.log(x.mean()) - float", "math.log(x.mean()) + float"),
         (
             "gpu_validation/studies/overlap.py",
             "seconds[-1] > patience * best_s",
