@@ -101,9 +101,9 @@ class Operator(Fields, ABC):
 
     Notes
     -----
-    An operator that does not claim ``Unbiased`` declares what else determines the mean of its output:
-    ``projects = True`` (<C(x), C(x) - x> = 0 on every draw), or ``mean_at(x)``, giving (E C(x), a bound on ``E|C(x) - E
-    C(x)|^2 / |x|^2``), or None at an x where it is unknown.
+    An operator that does not claim ``Unbiased`` may declare what else determines the mean of its output, which the laws
+    then judge: ``projects = True`` (<C(x), C(x) - x> = 0 on every draw), or ``mean_at(x)``, giving (E C(x), a bound on
+    ``E|C(x) - E C(x)|^2 / |x|^2``), or None at an x where it is unknown.
     """
 
     name: ClassVar[str]

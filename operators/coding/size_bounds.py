@@ -49,7 +49,7 @@ def _search(f: Callable[[float], float]) -> float:
 
 
 def mean_cost(costs: np.ndarray, budget: float, d: int) -> float:
-    """Return most that sum f(a_i) can be;
+    """Return the most that sum f(a_i) can be, f the lines between the costs of whole levels.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def mean_cost(costs: np.ndarray, budget: float, d: int) -> float:
 
 
 def worst_cost(costs: np.ndarray, budget: float, d: int) -> float:
-    """Return most that sum costs[ceil(a_i)] can be: rounding up every time, under the same budget."""
+    """Return the most that sum costs[ceil(a_i)] can be: rounding up every time, under the same budget."""
     reached = np.maximum(np.arange(costs.size) - 1.0, 0) ** 2
 
     def limit(t: float) -> float:

@@ -66,7 +66,7 @@ class FloatCast(Streamed):
     The power of two brings ``max|x|`` into [2^E, 2^(E+1)), where 2^(E+1) is still a number of the format, so nothing
     overflows; small numbers end in the format's subnormal ones or in 0.  With h = 2^(1 - significant bits) and 2^-D the
     smallest normal number relative to 2^E (D = 28, 252, 13, 28), q = (d - 1) h^2 4^-D is the part of underflow, and the
-    constants are sharp (see ``codes.floats``): nearest is strictly contractive with alpha = (h^2 + q)/((2 + h)^2 + q);
+    constants are sharp (``coding.minifloat``): nearest is strictly contractive with alpha = (h^2 + q)/((2 + h)^2 + q);
     stochastic is unbiased (each number to 2^-32 of its spacing) with omega = (h^2 + q)/(4 (1 + h)) while that is below
     h/2. 16 bits for the power, then 16 or 8 bits per coordinate; negative zero is sent as zero.
     """

@@ -220,9 +220,9 @@ class QSGD(Bucketed):
     code : {"dense", "sparse", "flag", "fixed"}, optional
         Elias omega code per coordinate, omega(level + 1) and a sign if it is not 0 ("dense"); a non-zero flag, sign and
         omega(level) ("flag"); or per non-zero omega(gap), sign, omega(level), ended by the gap to the end ("sparse").
-        A bucket of norm 0 sends its norm only.  Or all norms, then the signed level + s of every coordinate in a field
-        of ceil(log2(2 s + 1)) bits ("fixed"): the fastest, and shorter than Elias codes where levels are large; on a
-        GPU neither direction leaves the device, while Elias codes are read by the CPU.
+        With these three a bucket of norm 0 sends its norm only.  Or all norms, then the signed level + s of every
+        coordinate in a field of ceil(log2(2 s + 1)) bits ("fixed"): the fastest, and shorter than Elias codes where
+        levels are large; on a GPU neither direction leaves the device, while Elias codes are read by the CPU.
 
     Raises
     ------
@@ -233,8 +233,8 @@ class QSGD(Bucketed):
     -----
     Full tiles of 4096 coordinates draw their words in the tile order of ``kernels.philox``.  Unbiased (each coordinate
     to 2^-32 N/s).  With d the bucket's length, for the Euclidean norm omega = sqrt(d)/s - 1 if s <= sqrt(d)/2, else
-    just below d/(4 s^2) (``codes.rounding_variance``); for the largest magnitude omega = (sqrt(1 + (d-1)/s^2) - 1)/2, a
-    concave majorant of the rounding variance.  All are reached (algorithm: Alistarh et al. 2017).
+    just below d/(4 s^2) (``quantisers.rounding_variance``); for the largest magnitude omega = (sqrt(1 + (d-1)/s^2) -
+    1)/2, a concave majorant of the rounding variance.  All are reached (algorithm: Alistarh et al. 2017).
     """
 
     levels: int = 16

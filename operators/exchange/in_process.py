@@ -107,8 +107,8 @@ def mean_of_shard(
     """
     total, bits = None, 0
     for total, sent in _sums_of_decoded(batches, operator, stage_key(key, TO_OWNER, shard, step=key.step, rank=0)):
-        own = shard - (total.count - sent.size)
-        bits += int(sent.sum()) - (int(sent[own]) if 0 <= own < sent.size else 0)  # the owner sends itself nothing
+        owner = shard - (total.count - sent.size)  # its row in this batch, if it is there
+        bits += int(sent.sum()) - (int(sent[owner]) if 0 <= owner < sent.size else 0)  # it sends itself nothing
     if total is None or not 0 <= shard < total.count:
         raise ValueError(f"shard must be the rank of an owner below m = {total.count if total else 0}; got {shard}")
     sender = stage_key(key, FROM_OWNER, shard, step=key.step, rank=shard)

@@ -1,7 +1,7 @@
 """Digests of what every operator, feedback method and aggregation sends, so that no payload byte changes unnoticed.
 
-Written by ``python tests/operators/golden_payloads.py > tests/operators/golden_payloads.json`` from the root of the
-repository.  Write it again only when a payload is meant to change, and say so in the changelog.
+Written by ``python -m tests.operators.golden_payloads``: after a new operator, whose lines are then the whole diff, or
+where a payload is meant to change, which the changelog says.
 """
 
 from __future__ import annotations
@@ -75,4 +75,6 @@ def dimensions(subject: object) -> tuple[int, ...]:
 
 if __name__ == "__main__":
     table = {text: {str(d): digest(make(subject, d)) for d in dimensions(subject)} for text, subject, make in cases()}
-    print("{\n" + ",\n".join(f"{json.dumps(text)}: {json.dumps(row)}" for text, row in table.items()) + "\n}")  # noqa: T201
+    FILE.write_text(
+        "{\n" + ",\n".join(f"{json.dumps(text)}: {json.dumps(row)}" for text, row in table.items()) + "\n}\n"
+    )

@@ -61,9 +61,9 @@ def agrees(text, x, lengths):
     assert torch.equal(decoded, operator.decode(whole, d=d, key=key))
 
 
-def test_the_formats_that_permit_it_are_these():
+def test_the_formats_that_permit_it_are_these_at_least():
     names = {name for name, cls in all_operators().items() if issubclass(cls, InPieces)}
-    assert names == {
+    assert names >= {
         *("block_integer", "cast", "identity", "klevel", "natural", "natural_dithering"),
         *("qsgd", "scaled_sign", "signsgd", "terngrad", "hard_threshold", "e8", "one_bit_sgd", "vqsgd"),
         *("topk", "randomk", "scaled_randomk", "sparse_dithering", "randomised_sparse_dithering", "tcdq"),

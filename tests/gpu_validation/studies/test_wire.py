@@ -6,7 +6,7 @@ import pytest
 from gpu_validation.judging.verdict import Verdict
 from gpu_validation.records.exit_status import MEASUREMENTS, REPORT
 from gpu_validation.studies.carry_out import carry_out
-from gpu_validation.studies.wire import PRESET, every_operator
+from gpu_validation.studies.wire import PRESET, measured_operators
 from operators import QSGD, Identity, all_operators
 from ratedist.interfaces.exit_status import OK
 
@@ -46,8 +46,9 @@ def judged(record):
     return {row.quantity: row for row in rows}
 
 
-def test_the_preset_covers_every_operator_topology_and_size():
-    assert {operator.name for operator in every_operator()} == set(all_operators())
+def test_the_preset_covers_operators_of_the_catalogue_and_every_topology_and_size():
+    """A new operator joins when the study is measured again."""
+    assert {operator.name for operator in measured_operators()} <= set(all_operators())
     assert list(PRESET.units()) == [f"{m}:{name}" for m in (2, 4, 8) for name in ("direct", "ring", "hub")]
 
 
