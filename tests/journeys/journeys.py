@@ -102,7 +102,10 @@ JOURNEYS = {
         (
             Step("python -m venv env"),
             Step("pip install WHEEL[laws,validate]"),
-            Step("ratedist check mine:larger_half --alpha 0.5 --budget quick --seed 1", "larger_half: ok"),
+            Step(
+                "ratedist check mine:larger_half --alpha 0.5 --budget quick --seed 1",
+                "larger_half, claimed contractive with alpha = 0.5: ok",
+            ),
             Step(f'python -c "{GRADIENT}"', leaves=("gradient.npy",)),
             Step(
                 "ratedist compare mine:larger_half gradient.npy --bits 1 2 --out figure.pdf",
