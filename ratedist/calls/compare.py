@@ -261,9 +261,11 @@ class Comparison(Answered):
         """
         measured = [row.measured for row in self.rows if row.measured is not None and row.measured is not own]
         if measured and min(point.bits for point in measured) > (1 + NEAR) * own.bits:
+            tried = any(row.asked is not None and row.asked <= (1 + NEAR) * own.bits for row in self.rows)
+            remedy = "" if tried or own.bits <= 0 else f"; add bits = {own.bits:.3g}"
             return (
                 f"{own.operator} is not compared: it sends {own.bits:.3g} bits per coordinate, every other compressor "
-                f"here more; add bits = {own.bits:.3g}."
+                f"here more{remedy}."
             )
         cheap = [point for point in measured if point.bits <= (1 + NEAR) * own.bits]
         better = [p for p in cheap if p.nmse < own.nmse or (p.nmse == own.nmse and p.bits < own.bits)]
@@ -367,7 +369,7 @@ def compare(
     }
     assumed = [f"{_listed(RATES)} per coordinate"] if bits is RATES else []
     few = min((row.measured.bits for row in of_users.values() if row.measured is not None), default=math.inf)
-    if bits is RATES and (1 + NEAR) * few < RATES[0]:
+    if bits is RATES and 0 < (1 + NEAR) * few < RATES[0]:
         rates = (few, *RATES)
         assumed = [f"{_listed(RATES)} per coordinate, and the {few:.3g} of yours"]
     rows = []

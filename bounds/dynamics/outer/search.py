@@ -114,4 +114,4 @@ def _refined(factor: Callable[[float, float], float]) -> tuple[OuterStep, float]
                     least, best = value, (float(a), float(b))
         (log_lr, log_rest), shape = best, (7, 7)
         wide_lr, wide_rest = wide_lr / 3, wide_rest / 3
-    return OuterStep(float(np.exp(log_lr)), float(-np.expm1(log_rest))), least
+    return OuterStep(float(np.exp(log_lr)), 0.0 - float(np.expm1(log_rest))), least

@@ -50,6 +50,13 @@ def test_default_bits_include_the_few_of_the_own_compressor():
     assert [row.asked for row in rd.compare([kept, "tcdq"], X, bits=(1, 2)).rows] == [None, 1, 2]
 
 
+def test_bits_that_nobody_else_can_send_are_not_asked_for_again():
+    nothing, little = rd.own(zeros, bits=0, name="nothing"), rd.own(zeros, bits=1e-6, name="little")
+    for own in (nothing, little):
+        answer = rd.compare([own, "eden"], X).answer()
+        assert answer.verdict.endswith("every other compressor here more.")
+
+
 def test_headline_names_a_rival_of_the_same_class_or_says_which_class_it_has():
     """Top-k has a smaller error than any unbiased compressor at few bits; another class is no answer by itself."""
     claimed = rd.own(kept, claim=Unbiased(9.0))

@@ -59,6 +59,11 @@ def test_a_local_weight_is_the_blended_merge_and_zero_is_overwriting():
     assert (zero.rows, zero.limits, zero.best) == (overwrite.rows, overwrite.limits, overwrite.best)
 
 
+def test_a_best_momentum_of_zero_has_no_sign():
+    best = rd.outer(eta=1, tau=1, L=1, mu=1, local_weight=0.999).best
+    assert str(best["momentum"]) == "0.0"
+
+
 @pytest.mark.parametrize("asked", [{"merge": "corrected", "local_weight": 0.5}, {"local_weight": 1}])
 def test_a_local_weight_outside_its_range_or_rule_is_refused(asked):
     with pytest.raises(
