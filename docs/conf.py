@@ -130,6 +130,7 @@ html_theme = "furo"
 html_title = "ratedist"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["wide_formulas.js"]
 html_copy_source = False
 html_show_sphinx = False
 mathjax_path = "mathjax/tex-svg.js"
