@@ -392,6 +392,15 @@ def mutation_score() -> str:
     return f"{len(caught)} of {len(found)}, {sum(row['decides'] for row in caught)} of them by rows that decide"
 
 
+def coverage_words() -> str:
+    """The least shares, over all laws, in which our ends and Student's interval hold the mean."""
+    found = rows_of("coverage.jsonl", "law")
+    ours = min(row[end] for row in found for end in ("lower", "upper"))
+    student = min(row["student"] for row in found)
+    shares = [f"{100 * share:.1f} %" for share in (ours, student)]
+    return "Over all laws each of our ends holds it in {} or more, Student's interval in {} or more.".format(*shares)
+
+
 def coverage_table() -> str:
     """How often the ends of intervals hold the mean, law by law, and how often Student's interval does."""
     ends = {"lower end": "lower", "upper end": "upper", "Student, both ends": "student"}

@@ -40,20 +40,26 @@ class Side:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         python = checkout / ".venv" / "bin" / "python"
-        self.ranks = [
-            subprocess.Popen(
-                [python, __file__, str(rank), str(port), str(hidden)],
-                cwd=checkout,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-            for rank in range(RANKS)
-        ]
+        self.checkout, self.ranks = (
+            checkout,
+            [
+                subprocess.Popen(
+                    [python, __file__, str(rank), str(port), str(hidden)],
+                    cwd=checkout,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
+                for rank in range(RANKS)
+            ],
+        )
         self.names: list[str] = json.loads(self._answers()[0])
 
     def _answers(self) -> list[str]:
-        return [rank.stdout.readline() for rank in self.ranks if rank.stdout]
+        lines = [rank.stdout.readline() for rank in self.ranks if rank.stdout]
+        if not all(lines):
+            raise RuntimeError(f"a process of {self.checkout} has ended: its own error stands above")
+        return lines
 
     def seconds(self, name: str) -> float:
         """Let all ranks call the action once; return the seconds of the slowest."""

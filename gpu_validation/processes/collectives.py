@@ -233,7 +233,7 @@ class ProcessTransport(Vectors):
 
     # -- setup -------------------------------------------------------------------------------------------
     def all_gather_int(self, numbers: Sequence[int]) -> list[int]:
-        """Return one integer of every rank, in rank order; the bytes are not counted.
+        """Return an integer from each rank, in rank order; the bytes are not counted.
 
         Parameters
         ----------

@@ -170,7 +170,7 @@ class Transport(VectorTransport, Protocol):
         """Return the rows of all ranks, in rank order."""
 
     def all_gather_int(self, numbers: Sequence[int]) -> list[int]:
-        """Return one integer of every rank, in rank order."""
+        """Return an integer from each rank, in rank order."""
 
     def broadcast(self, tensors: Sequence[Sequence[torch.Tensor]]) -> list[int]:
         """Overwrite all ranks' tensors by those of rank 0; return the ranks hosted here whose tensors differed."""

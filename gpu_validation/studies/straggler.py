@@ -61,7 +61,7 @@ class IterationTimePlan:
     seed: int = 0
 
     def run(self, seed: int) -> TrainingRun:
-        """Return one of the timed runs."""
+        """Return the run that is timed with this seed."""
         return TrainingRun(self.workload, self.tau, self.law, seed, steps=self.steps, operator=self.operator)
 
 

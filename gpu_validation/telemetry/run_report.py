@@ -368,7 +368,7 @@ def _seconds(value: float) -> str:
 
 
 def _table(rows: Sequence[Comparison]) -> list[str]:
-    """Return one line per comparison; the last column shows the power of a HOLDS."""
+    """Return a line for each comparison, the last column with the factors on the bound that it would notice."""
     lines = [f"{'verdict':14}{'quantity':42}{'measured':>12}{'bound':>12}  noticed at bound x"]
     for c in rows:
         bound = "" if c.bound is None else f"{c.bound:.5g}"

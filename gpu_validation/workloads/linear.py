@@ -270,7 +270,7 @@ class Ridge(LinearModel):
     name = "ridge"
 
     def rows(self) -> int:
-        """Return one."""
+        """Return 1: a regression has a single output."""
         return 1
 
     def curvature(self) -> float:
@@ -338,7 +338,7 @@ class LogisticRegression(LinearModel):
         return classes == 2
 
     def rows(self) -> int:
-        """Return one output for two classes, else one per class."""
+        """Return the number of outputs: 1 for two classes, else as many as classes."""
         return 1 if self.binary else self.data().classes
 
     def curvature(self) -> float:

@@ -329,7 +329,7 @@ class Scatter(Transfer):
         self.sent_bytes: tuple[int, ...] = ()
         bodies: Sequence[Message] = [] if isinstance(messages, int) else messages
         sent, lengths = sum(m.nbytes for r, m in enumerate(bodies) if r != rank), [m.bits for m in bodies]
-        total = sum(lengths) if exact is None or lengths == list(exact) else -1  # all ranks must hear of it
+        total = sum(lengths) if exact is None or lengths == list(exact) else -1  # -1: all ranks refuse
         rows = [[bits, note, total, sent] for bits in lengths]
         if isinstance(messages, int):
             rows = [[-1 - messages, note, 0, 0]] * size

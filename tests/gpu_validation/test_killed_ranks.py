@@ -112,7 +112,7 @@ class HookOfSums(Hook):
     settings = MappingProxyType({"operator": SharedScale()})
 
     def shots(self):
-        return (self.exchange, "_rounds"), (self.exchange, "_sums")
+        return (self.exchange._ends, "begin"), (self.exchange._ends, "merge")
 
 
 def network():

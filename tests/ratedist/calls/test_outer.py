@@ -53,8 +53,8 @@ def test_a_local_weight_is_the_blended_merge_and_zero_is_overwriting():
     assert row(asked, "asked")["factor"] == worst_factor(blended(0.5), **place)
     assert row(asked, "asked")["factor"] != worst_factor("overwrite", **place)
     limits = {entry["momentum"]: entry["lr"] for entry in asked.limits}
-    outside = place | {"outer": OuterStep(1.02 * limits[0.5], 0.5)}
-    assert worst_factor(blended(0.5), **outside) > 1
+    below, above = (place | {"outer": OuterStep(share * limits[0.5], 0.5)} for share in (0.98, 1.02))
+    assert worst_factor(blended(0.5), **below) < 1 < worst_factor(blended(0.5), **above)
     zero, overwrite = rd.outer(**late, local_weight=0), rd.outer(**late, merge="overwrite")
     assert (zero.rows, zero.limits, zero.best) == (overwrite.rows, overwrite.limits, overwrite.best)
 
