@@ -178,11 +178,7 @@ class Streamed(FixedLength, InRuns):
         def write(part: tuple[slice, np.ndarray]) -> None:
             payload[self._filled(part[0], head)] = self._fields(part[1][None], part[0].start, numbers, [key])[0]
 
-        if isinstance(parts, Sequence):
-            mapped(write, parts, d=d)
-        else:  # read once, and too long for memory
-            for part in parts:
-                write(part)
+        mapped(write, parts, d=d)
         return payload, size
 
     def _numbers_of_rows(self, x: torch.Tensor, d: int) -> Any:

@@ -14,6 +14,7 @@ from bounds.claims import StrictlyContractive
 
 from ..compilation import jit
 from ..kernels import kernels_for
+from ..kernels.threads import mapped
 from ..key import Key
 from ..message import CorruptMessage
 from ..pieces import InRuns, Runs
@@ -126,37 +127,50 @@ class OneBitSGD(FixedLength, InRuns):
     def _encode(self, x: np.ndarray, key: Key) -> tuple[np.ndarray, int]:
         if self.shape is not None and self.column(x.size):
             x = np.ascontiguousarray(x.reshape(self.shape).T).reshape(-1)
-        return self._encode_runs(lambda: ((part, x[part]) for part in self._runs(x.size)), x.size, key)
+        return self._encode_runs(lambda: [(part, x[part]) for part in self._runs(x.size)], x.size, key)
 
     def _encode_runs(self, runs: Runs, d: int, key: Key) -> tuple[np.ndarray, int]:
-        length, bits, top = self.column(d), self._length(d), 0.0
+        length, bits, head = self.column(d), self._length(d), self._head_bytes(d)
         means, payload = np.zeros((-(-d // length), 2), np.float32), np.zeros((bits + 7) // 8, np.uint8)
-        for part, x in runs():
+
+        def survey(run: tuple[slice, np.ndarray]) -> float:
+            part, x = run
             _means(x, length, means[part.start // length : -(-part.stop // length)])
-            top = max(top, float(largest(x)))
-        if top < TINY:
-            return payload, bits
-        head = means.nbytes
-        payload[:head] = self._head(means.reshape(-1))
-        for part, x in runs():
+            return float(largest(x))
+
+        def write(run: tuple[slice, np.ndarray]) -> None:
+            part, x = run
             vector = torch.from_numpy(x)
             payload[head + part.start // 8 : head + -(-part.stop // 8)] = kernels_for(vector).signs.pack(vector).numpy()
+
+        if max(mapped(survey, runs(), d=d)) >= TINY:
+            payload[:head] = self._head(means.reshape(-1))
+            mapped(write, runs(), d=d)
         return payload, bits
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
-        out = self._joined(payload, bits, d, key)
+        out, means, parts = np.empty(d, np.float32), self._read_means(payload, bits, d), list(self._runs(d))
+        mapped(lambda part: self._rebuild(payload, means, part, out[part], d), parts, d=d)
         return out if self.shape is None else np.ascontiguousarray(out.reshape(self.shape[::-1]).T).reshape(-1)
 
     def _decode_runs(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:
-        self._check_bits(bits, d)
-        length, head = self.column(d), self._head_bytes(d)
-        means = payload[:head].view(">f4").astype(np.float32).reshape(-1, 2)
-        if not np.isfinite(means).all() or np.signbit(means).any():
-            raise CorruptMessage("the means of a column must be finite and not negative")
+        means = self._read_means(payload, bits, d)
         for part in self._runs(d):
             out = np.empty(part.stop - part.start, np.float32)
-            signs = torch.from_numpy(payload[head + part.start // 8 : head + -(-part.stop // 8)])
-            negative = kernels_for(signs).signs.unpack(signs, out.size).numpy()
-            if not _rebuild(negative, length, means[part.start // length : -(-part.stop // length)], out):
-                raise CorruptMessage("the means of a column must fit its signs")
+            self._rebuild(payload, means, part, out, d)
             yield out
+
+    def _read_means(self, payload: np.ndarray, bits: int, d: int) -> np.ndarray:
+        self._check_bits(bits, d)
+        means = payload[: self._head_bytes(d)].view(">f4").astype(np.float32).reshape(-1, 2)
+        if not np.isfinite(means).all() or np.signbit(means).any():
+            raise CorruptMessage("the means of a column must be finite and not negative")
+        return means
+
+    def _rebuild(self, payload: np.ndarray, means: np.ndarray, part: slice, out: np.ndarray, d: int) -> None:
+        """Decode one run into ``out``."""
+        length, head = self.column(d), self._head_bytes(d)
+        signs = torch.from_numpy(payload[head + part.start // 8 : head + -(-part.stop // 8)])
+        negative = kernels_for(signs).signs.unpack(signs, out.size).numpy()
+        if not _rebuild(negative, length, means[part.start // length : -(-part.stop // length)], out):
+            raise CorruptMessage("the means of a column must fit its signs")

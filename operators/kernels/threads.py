@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any, TypeVar
@@ -66,22 +66,22 @@ def is_long(d: int) -> bool:
     return d >= 2 * LEAST
 
 
-def mapped(work: Callable[[T], U], items: Sequence[T], *, d: int) -> list[U]:
-    """Return ``[work(item) for item in items]``, worked on by several threads.
+def mapped(work: Callable[[T], U], items: Iterable[T], *, d: int) -> list[U]:
+    """Return ``[work(item) for item in items]``; several threads work on the items of a sequence.
 
-    Every thread has a copy of the caller's context.  If some calls raise, the error of the first item is raised.
+    Other iterables, such as the runs of a vector that is too long for memory, are read once, by one thread.  Every
+    thread has a copy of the caller's context.  If some calls raise, the error of the first item is raised.
 
     Parameters
     ----------
     work : callable
         Called once per item; calls must not depend on one another.
-    items : sequence
+    items : iterable
         The items.
     d : int
         Coordinates of all items; one thread works on fewer than ``2 * LEAST``.
     """
-    n = min(get_threads(), len(items)) if is_long(d) else 1
-    if n < 2:
+    if not isinstance(items, Sequence) or not is_long(d) or (n := min(get_threads(), len(items))) < 2:
         return [work(item) for item in items]
     results: list[Any] = [None] * len(items)
     failures: dict[int, BaseException] = {}
