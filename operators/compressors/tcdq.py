@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
@@ -14,16 +14,16 @@ from bounds.claims import Contractive, Unbiased
 
 from ..inputs import canonical
 from ..key import Key
-from ..message import CorruptMessage
+from ..message import CorruptMessage, Messages
 from ..operator import DeviceOperator, Size
 from ..pieces import Arrays, InPieces
-from ..random import normal
+from ..random import bits32_of_rows, normal
 from ..rate import Rate
 from ..tcdq import dispatch as tcdq
 from ..tcdq import fit
-from ..tcdq.codec import decode_in_pieces, encode_in_pieces
+from ..tcdq.codec import decode_batch, decode_in_pieces, encode_batch, encode_in_pieces
 from ..tcdq.model import Plan, plan_of
-from ..tcdq.subset import gather_pieces, scatter_pieces, sizes
+from ..tcdq.subset import gather_pieces, gather_rows, scatter_pieces, scatter_rows, sizes
 from ..tcdq.trellis import CODES, MOST, seeds
 
 LARGEST = float(np.finfo(np.float32).max)
@@ -216,11 +216,13 @@ class TCDQ(DeviceOperator, InPieces):
         return self._checked(payload, plan, d)
 
     def _checked(self, payload: torch.Tensor, plan: Plan, d: int) -> tuple[torch.Tensor, int]:
-        norm = float(payload[:4].cpu().numpy().view(">f4")[0])
+        self._check_norm(float(payload[:4].cpu().numpy().view(">f4")[0]), plan, d)
+        return payload, 8 * payload.numel()
+
+    def _check_norm(self, norm: float, plan: Plan, d: int) -> None:
         farthest = (1 + 2 * plan.ratio) * norm * self._factor(plan, d)  # no error exceeds two steps
         if farthest > LARGEST:
             raise ValueError(f"a coordinate could become {farthest:.3g}, beyond binary32: rescale x")
-        return payload, 8 * payload.numel()
 
     def _encode_arrays(self, arrays: Arrays, d: int, key: Key) -> tuple[np.ndarray, int]:
         plan = self._plan(d)
@@ -240,6 +242,29 @@ class TCDQ(DeviceOperator, InPieces):
                 part *= np.float32(factor)
             _finite(torch.from_numpy(part), factor)
             yield part
+
+    def _encode_rows(self, x: np.ndarray, keys: Sequence[Key]) -> Messages | None:
+        d = x.shape[1]
+        plan = self._plan(d)
+        if plan.fits:  # a model of its own takes longer than the call
+            return None
+        kept = x if plan.d == d else gather_rows(x, plan.d, keys)
+        messages, largest = encode_batch(kept, plan, bits32_of_rows(keys, 2))
+        self._check_norm(largest, plan, d)
+        return messages
+
+    def _decode_rows(self, messages: Messages, d: int, keys: Sequence[Key]) -> np.ndarray | None:
+        plan = self._plan(d)
+        if plan.fits:
+            return None
+        factor = self._factor(plan, d)
+        rows = decode_batch(messages, plan, bits32_of_rows(keys, 2))
+        if plan.d < d:
+            rows = scatter_rows(rows, d, keys, factor)
+        elif factor != 1:
+            rows *= np.float32(factor)
+        _finite(torch.from_numpy(rows), factor)
+        return rows
 
     def _decode_tensor(self, payload: torch.Tensor, bits: int, d: int, key: Key | None) -> torch.Tensor:
         plan = self._plan(d)

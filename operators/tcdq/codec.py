@@ -17,12 +17,14 @@ from typing import TypeVar
 import numpy as np
 import torch
 
-from ..kernels.threads import mapped
-from ..message import CorruptMessage
+from ..kernels.norms import cpu as norms_of
+from ..kernels.threads import mapped, shared
+from ..message import CorruptMessage, Messages
 from ..pieces import Arrays, cut
 from ..quantisers.scale import TINY, energy, largest, nearest, norm_of
 from .fit import Choice, choose, fitted, gaussian, least_squares, limit, stride
 from .model import CLASSES, COMPONENTS, NORM_BYTES, THRESHOLDS, Model, Plan, Tables, build, lookup
+from .quantise import integer_rows
 from .rans import (
     LONG_BASE,
     RECIPROCAL,
@@ -30,8 +32,10 @@ from .rans import (
     SHORT_BASE,
     classify,
     decode_long,
+    decode_rows,
     decode_short,
     encode_long,
+    encode_rows,
     encode_short,
 )
 from .trellis import (
@@ -347,6 +351,89 @@ def _read(states: np.ndarray, words: np.ndarray, decoder: ShortDecoder | LongDec
 def table_of(tables: Tables) -> np.ndarray:
     """Return the decoder's lookup table of tables that are kept (those of a Gaussian)."""
     return lookup(tables)
+
+
+# Batches of vectors that are too short for a model: one compiled loop writes, and one reads, the messages of all rows.
+
+
+def encode_batch(x: np.ndarray, plan: Plan, seeds: np.ndarray) -> tuple[Messages, float]:
+    """Return the messages of all rows, and the largest norm.
+
+    Parameters
+    ----------
+    x : ndarray of float32, shape (m, d)
+        The rows; d is below ``MODEL_FROM``.
+    seeds : ndarray of uint32, shape (m, 2)
+        Seeds of each row's dither.
+
+    Raises
+    ------
+    ValueError
+        If a norm exceeds binary32.
+    """
+    (m, d), flat = x.shape, torch.from_numpy(x).view(-1)
+    roots = np.sqrt(norms_of.energy(flat, d).numpy())
+    nearest(float(roots.max()))  # refused if it is infinite
+    norms = np.where(norms_of.largest(flat, d).numpy() < TINY, 0, roots).astype(np.float32)
+    step, scale = plan.steps(norms)
+    grids = (1 / scale).astype(np.float32), (1 / step).astype(np.float32), seeds
+    bits, model = fitted(np.empty(0, np.int32), 1, plan)
+    tables = _encoder(build(model, plan.form), model.low)
+
+    def write(start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        rows, packed = slice(start, stop), np.empty((stop - start, d), np.int32)
+        if plan.code.states == 1:
+            integer_rows(x[rows], *(v[rows] for v in grids), packed)
+        else:
+            for i, (coordinates, a, b, words) in enumerate(zip(x[rows], *(v[rows] for v in grids), strict=True)):
+                packed[i] = symbols(coordinates, Grid(a, b, *words), plan.code, plan.lanes)
+        ends, end, room = np.empty(stop - start, np.int64), -1, int(max(bits, d / 8) * 1.02) // 32 + 2 * ROOM
+        while end < 0:
+            out = np.empty((stop - start) * (NORM_BYTES + plan.form.state + 4 * room), np.uint8)
+            end = encode_rows(packed, norms[rows].view(np.uint32), tables, np.empty(room, np.uint32), out, ends)
+            room *= 2
+        return out[:end], np.diff(ends, prepend=0)
+
+    payloads, sizes = zip(*shared(m, 1, write, size=d), strict=True)
+    return Messages(torch.from_numpy(np.concatenate(payloads)), 8 * np.concatenate(sizes)), float(norms.max())
+
+
+def decode_batch(messages: Messages, plan: Plan, seeds: np.ndarray) -> np.ndarray:
+    """Return the vectors: float32, shape (m, d).
+
+    Raises
+    ------
+    CorruptMessage
+        If no encoder can have produced one of them.
+    """
+    data, ends, sizes = messages.payload.numpy(), messages.ends, messages.nbytes
+    whole(int(np.bitwise_or.reduce(messages.bits)))
+    _check(sizes.min() >= NORM_BYTES)
+    norms = data[(ends - sizes)[:, None] + np.arange(NORM_BYTES)].view(">f4")[:, 0].astype(np.float32)
+    empty = norms.view(np.uint32) == 0
+    body = sizes - NORM_BYTES - plan.form.state
+    full = (norms >= TINY) & np.isfinite(norms) & (body >= 0) & (body % plan.form.word == 0)
+    _check(np.where(empty, sizes == NORM_BYTES, full).all())
+    step, scale = plan.steps(norms)
+    numbers = (step * plan.code.spacing).astype(np.float32), scale.astype(np.float32), seeds
+    model = Model(plan.sigma, low=plan.low)
+    decoder = _decoder(model, build(model, plan.form), plan, _lattice(plan, 1.0, tuple(seeds[0])))
+    out = np.zeros((len(messages), plan.d), np.float32)
+
+    def read(start: int, stop: int) -> None:
+        first, rows = int(ends[start] - sizes[start]), slice(start, stop)
+        part = data[first : ends[stop - 1]], ends[rows] - first
+        _check(decode_rows(*part, *(v[rows] for v in numbers), decoder, out[rows]))
+
+    shared(len(messages), 1, read, size=plan.d)
+    _check(math.isfinite(largest(out.reshape(-1))))
+    return out
+
+
+def _check(good: bool | np.bool_) -> None:
+    """Raise CorruptMessage, without a reason, unless all rows are good."""
+    if not good:
+        raise CorruptMessage("a message of the batch is corrupt")
 
 
 # A vector in pieces: the message that it has as a whole, in memory for that message and a few segments.

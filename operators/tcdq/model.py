@@ -363,6 +363,11 @@ class Plan:
         significand, exponent = math.frexp(norm)
         return 2 * significand * self.ratio, math.ldexp(1.0, exponent - 1)
 
+    def steps(self, norms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return ``step`` of many norms; of 0 it is that of 1."""
+        significand, exponent = np.frexp(np.where(norms > 0, norms, 1).astype(np.float64))
+        return 2 * significand * self.ratio, np.ldexp(1.0, exponent - 1)
+
 
 @lru_cache(maxsize=256)
 def plan_of(d: int, omega: float, states: int) -> Plan:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..compilation import jit
-from .trellis import HALF_BITS, PHASE, UNIT, mix
+from .trellis import HALF_BITS, PHASE, UNIT, Grid, mix
 
 PHASES = 64
 _PHASE_SHIFT = 18  # UNIT / PHASES = 2^18
@@ -146,6 +146,13 @@ def integers(x, grid, out):
         n, rest = _floor(x[i], grid.scale, grid.inverse, np.float32(u) * np.float32(2.0**-24))
         n += np.int32(rest >= np.float32(0.5))
         out[i] = np.int32(((n - (u >> 24)) << 6) | ((u & PHASE) >> _PHASE_SHIFT))
+
+
+@jit
+def integer_rows(x, scale, inverse, seeds, out):
+    """Fill each row of ``out`` by ``integers``, with a scale and seeds of its own."""
+    for row in range(x.shape[0]):
+        integers(x[row], Grid(scale[row], inverse[row], seeds[row, 0], seeds[row, 1]), out[row])
 
 
 # Viterbi's algorithm with path metrics of a byte, so that a register of the processor holds four times as many.

@@ -22,7 +22,7 @@ from ..compilation.simd import (
     unsigned,
     upper_half,
 )
-from .trellis import HALF_BITS, LANES, PHASE, mix
+from .trellis import HALF_BITS, LANES, PHASE, Lattice, ShortDecoder, mix
 from .viterbi import mix_lanes
 
 # Asymmetric numeral systems (Duda 2013), single and in 16 interleaved states: the format and the encoders.
@@ -126,6 +126,45 @@ def encode_short(symbols, groups, tables, out):
         entry = offset[g] + (phase >> shift) * (2 * top + 1) + index
         state, position = _put_short(state, out, position, start[entry], frequency[entry], SHORT_P)
     return state, position
+
+
+@jit
+def _put_bytes(out, position, value, count):
+    """Write the last bytes of a number, most significant first; returns the position after them."""
+    for i in range(count):
+        out[position + i] = np.uint8(value >> np.uint64(8 * (count - 1 - i)))
+    return position + count
+
+
+@jit
+def encode_rows(symbols, norms, tables, words, out, ends):
+    """Write the messages without a model of all rows, one after the other; returns the end of the last, or -1.
+
+    Parameters
+    ----------
+    symbols
+        int32, shape (m, d).
+    norms
+        Bits of the rows' norms, uint32; a row of norm 0 has no symbols.
+    words
+        uint32, for the words of one row; -1 is returned if they do not fit.
+    out
+        uint8; receives the messages.
+    ends
+        int64, shape (m,); receives the end of each message.
+    """
+    groups, position = np.zeros(symbols.shape[1], np.uint8), 0
+    for row in range(norms.size):
+        position = _put_bytes(out, position, np.uint64(norms[row]), 4)
+        if norms[row]:
+            state, first = encode_short(symbols[row], groups, tables, words)
+            if first < 0:
+                return -1
+            position = _put_bytes(out, position, state, 8)
+            for i in range(first, words.size):
+                position = _put_bytes(out, position, np.uint64(words[i]), 4)
+        ends[row] = position
+    return position
 
 
 @jit(inline="always")
@@ -418,6 +457,51 @@ def decode_short(words, state, decoder, out):
         trellis[lane] = after[2 * s + ((k + q) & 1)]
         out[i] = _value(k, w, lattice)
     return position if state == SHORT_BASE else -1
+
+
+@jit
+def _bytes(data, position, count):
+    """Return the number of which the bytes are, most significant first."""
+    value = np.uint64(0)
+    for i in range(count):
+        value = (value << np.uint64(8)) | np.uint64(data[position + i])
+    return value
+
+
+@jit
+def decode_rows(data, ends, step, scale, seeds, decoder, out):
+    """Fill the rows of ``out`` from messages without a model; returns whether an encoder can have written them.
+
+    Parameters
+    ----------
+    data
+        uint8, the messages one after the other; each of 4 bytes, of a zero vector, or of 12 and whole words.
+    ends
+        int64, shape (m,), the end of each.
+    step, scale
+        float32, shape (m,); as in ``Lattice``.
+    seeds
+        uint32, shape (m, 2).
+    decoder
+        Of any vector of this length; the numbers of each row take the place of its lattice's.
+    """
+    tables, contexts, lattice, after, lanes = decoder
+    words, begin = np.empty(data.size // 4 + ROOM, np.uint32), 0
+    for row in range(ends.size):
+        count = (ends[row] - begin) // 4 - 3
+        if count >= 0:
+            state = _bytes(data, begin + 4, 8)
+            if state < SHORT_BASE or state >= np.uint64(1) << np.uint64(63):
+                return False
+            for i in range(count):
+                words[i] = _bytes(data, begin + 12 + 4 * i, 4)
+            words[count : count + ROOM] = 0
+            grid = Lattice(step[row], scale[row], seeds[row, 0], seeds[row, 1], lattice.shift, lattice.centre)
+            of_row = ShortDecoder(tables, contexts, grid, after, lanes)
+            if decode_short(words[: count + ROOM], state, of_row, out[row]) != count:
+                return False
+        begin = ends[row]
+    return True
 
 
 @jit

@@ -1,27 +1,50 @@
 """A random subset of k coordinates that both ends draw alike: those with the least hashes.
 
 The hash is a bijection of the index, so tfrom_here are no ties, and each coordinate is in with probability k/d.  The
-k-th least hash is found from two histograms of 16 bits, so that no hash has to be stored.
+k-th least hash is found digit by digit from histograms, so that no hash has to be stored.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from ..compilation import jit
 from ..key import Key
+from ..random import bits32_of_rows
 from .trellis import mix, seeds, seeds_from, segments
 
 STREAM = 1  # the fold of the key that orders the coordinates; the key itself feeds the dither
 HALF = 1 << 16
+SHORT = 1 << 14  # coordinates; longer vectors are worth histograms of 16 bits
+
+
+@jit
+def _kth_least_of_few(first, second, d, k):
+    """Return the same byte by byte: histograms of 16 bits take longer than a short vector."""
+    counts, prefix, left = np.empty(256, np.int64), np.uint64(0), k
+    for turn in range(4):
+        counts[:] = 0
+        shift = np.uint64(24 - 8 * turn)
+        for i in range(d):
+            digits = np.uint64(mix(i, first, second)) >> shift
+            if digits >> np.uint64(8) == prefix:
+                counts[digits & np.uint64(255)] += 1
+        digit = 0
+        while left > counts[digit]:
+            left -= counts[digit]
+            digit += 1
+        prefix = (prefix << np.uint64(8)) | np.uint64(digit)
+    return np.uint32(prefix)
 
 
 @jit
 def _kth_least(first, second, d, k):
     """Return the k-th least hash of the indices 0 .. d - 1."""
+    if d <= SHORT:
+        return _kth_least_of_few(first, second, d, k)
     counts, half = np.zeros(HALF, np.int64), np.uint32(16)
     for i in range(d):
         counts[mix(i, first, second) >> half] += 1
@@ -72,6 +95,39 @@ def gather(x: np.ndarray, k: int, key: Key) -> np.ndarray:
     words, out = seeds(key.fold_in(STREAM)), np.empty(k + 1, x.dtype)
     _gather(x, *words, _kth_least(*words, x.size, k), out)
     return out[:k]
+
+
+def gather_rows(x: np.ndarray, k: int, keys: Sequence[Key]) -> np.ndarray:
+    """Return what ``gather`` takes from each row, with a key of its own: shape (m, k)."""
+    out = np.empty((len(x), k + 1), x.dtype)
+    _gather_rows(x, _seeds_of_rows(keys), k, out)
+    return np.ascontiguousarray(out[:, :k])
+
+
+def scatter_rows(parts: np.ndarray, d: int, keys: Sequence[Key], factor: float) -> np.ndarray:
+    """Return the vectors of ``scatter``, one per row: shape (m, d)."""
+    out = np.empty((len(parts), d), parts.dtype)
+    _scatter_rows(parts, _seeds_of_rows(keys), np.float32(factor), out)
+    return out
+
+
+def _seeds_of_rows(keys: Sequence[Key]) -> np.ndarray:
+    return bits32_of_rows([key.fold_in(STREAM) for key in keys], 2)
+
+
+@jit
+def _gather_rows(x, seeds, k, out):
+    for row in range(x.shape[0]):
+        first, second = seeds[row]
+        _gather(x[row], first, second, _kth_least(first, second, x.shape[1], k), out[row])
+
+
+@jit
+def _scatter_rows(parts, seeds, factor, out):
+    for row in range(out.shape[0]):
+        first, second = seeds[row]
+        limit = _kth_least(first, second, out.shape[1], parts.shape[1])
+        _scatter(parts[row], first, second, limit, factor, out[row])
 
 
 def scatter(part: np.ndarray, d: int, key: Key, factor: float) -> np.ndarray:
