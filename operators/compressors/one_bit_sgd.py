@@ -150,14 +150,14 @@ class OneBitSGD(FixedLength, InRuns):
 
     def _decode(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> np.ndarray:
         out, means, parts = np.empty(d, np.float32), self._read_means(payload, bits, d), list(self._runs(d))
-        mapped(lambda part: self._rebuild(payload, means, part, out[part], d), parts, d=d)
+        mapped(lambda part: self._decode_run(payload, means, part, out[part], d), parts, d=d)
         return out if self.shape is None else np.ascontiguousarray(out.reshape(self.shape[::-1]).T).reshape(-1)
 
     def _decode_runs(self, payload: np.ndarray, bits: int, d: int, key: Key | None) -> Iterator[np.ndarray]:
         means = self._read_means(payload, bits, d)
         for part in self._runs(d):
             out = np.empty(part.stop - part.start, np.float32)
-            self._rebuild(payload, means, part, out, d)
+            self._decode_run(payload, means, part, out, d)
             yield out
 
     def _read_means(self, payload: np.ndarray, bits: int, d: int) -> np.ndarray:
@@ -167,7 +167,7 @@ class OneBitSGD(FixedLength, InRuns):
             raise CorruptMessage("the means of a column must be finite and not negative")
         return means
 
-    def _rebuild(self, payload: np.ndarray, means: np.ndarray, part: slice, out: np.ndarray, d: int) -> None:
+    def _decode_run(self, payload: np.ndarray, means: np.ndarray, part: slice, out: np.ndarray, d: int) -> None:
         """Decode one run into ``out``."""
         length, head = self.column(d), self._head_bytes(d)
         signs = torch.from_numpy(payload[head + part.start // 8 : head + -(-part.stop // 8)])

@@ -220,7 +220,8 @@ class TCDQ(DeviceOperator, InPieces):
         return payload, 8 * payload.numel()
 
     def _check_norm(self, norm: float, plan: Plan, d: int) -> None:
-        farthest = (1 + 2 * plan.ratio) * norm * self._factor(plan, d)  # no error exceeds two steps
+        factor = max(1.0, self._factor(plan, d))  # binary32 must hold a coordinate before and after the factor
+        farthest = (1 + 2 * plan.ratio) * norm * factor  # no error exceeds two steps
         if farthest > LARGEST:
             raise ValueError(f"a coordinate could become {farthest:.3g}, beyond binary32: rescale x")
 

@@ -363,6 +363,8 @@ def encode_batch(x: np.ndarray, plan: Plan, seeds: np.ndarray) -> tuple[Messages
     ----------
     x : ndarray of float32, shape (m, d)
         The rows; d is below ``MODEL_FROM``.
+    plan : Plan
+        The plan for d coordinates.
     seeds : ndarray of uint32, shape (m, 2)
         Seeds of each row's dither.
 
@@ -401,13 +403,22 @@ def encode_batch(x: np.ndarray, plan: Plan, seeds: np.ndarray) -> tuple[Messages
 def decode_batch(messages: Messages, plan: Plan, seeds: np.ndarray) -> np.ndarray:
     """Return the vectors: float32, shape (m, d).
 
+    Parameters
+    ----------
+    messages : Messages
+        What ``encode_batch`` returned.
+    plan : Plan
+        The encoder's plan.
+    seeds : ndarray of uint32, shape (m, 2)
+        The encoder's seeds.
+
     Raises
     ------
     CorruptMessage
-        If no encoder can have produced one of them.
+        If no encoder can have produced one of them; the caller finds out which.
     """
     data, ends, sizes = messages.payload.numpy(), messages.ends, messages.nbytes
-    whole(int(np.bitwise_or.reduce(messages.bits)))
+    whole(int(np.bitwise_or.reduce(messages.bits)))  # a multiple of 8 if every length is
     _check(sizes.min() >= NORM_BYTES)
     norms = data[(ends - sizes)[:, None] + np.arange(NORM_BYTES)].view(">f4")[:, 0].astype(np.float32)
     empty = norms.view(np.uint32) == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..bits.bitstream import read_field, write_bits
 from ..compilation import jit
 from ..compilation.simd import (
     bits,
@@ -129,14 +130,6 @@ def encode_short(symbols, groups, tables, out):
 
 
 @jit
-def _put_bytes(out, position, value, count):
-    """Write the last bytes of a number, most significant first; returns the position after them."""
-    for i in range(count):
-        out[position + i] = np.uint8(value >> np.uint64(8 * (count - 1 - i)))
-    return position + count
-
-
-@jit
 def encode_rows(symbols, norms, tables, words, out, ends):
     """Write the messages without a model of all rows, one after the other; returns the end of the last, or -1.
 
@@ -153,18 +146,20 @@ def encode_rows(symbols, norms, tables, words, out, ends):
     ends
         int64, shape (m,); receives the end of each message.
     """
-    groups, position = np.zeros(symbols.shape[1], np.uint8), 0
+    groups, width = np.zeros(symbols.shape[1], np.uint8), np.int64(32)  # a literal would be compiled apart
+    end = np.uint64(0), np.int64(0), np.int64(0)
     for row in range(norms.size):
-        position = _put_bytes(out, position, np.uint64(norms[row]), 4)
+        end = write_bits(out, end, norms[row], width)
         if norms[row]:
             state, first = encode_short(symbols[row], groups, tables, words)
             if first < 0:
                 return -1
-            position = _put_bytes(out, position, state, 8)
+            end = write_bits(out, end, np.uint32(state >> np.uint64(32)), width)
+            end = write_bits(out, end, np.uint32(state & np.uint64(0xFFFFFFFF)), width)
             for i in range(first, words.size):
-                position = _put_bytes(out, position, np.uint64(words[i]), 4)
-        ends[row] = position
-    return position
+                end = write_bits(out, end, words[i], width)
+        ends[row] = end[2]
+    return end[2]
 
 
 @jit(inline="always")
@@ -460,15 +455,6 @@ def decode_short(words, state, decoder, out):
 
 
 @jit
-def _bytes(data, position, count):
-    """Return the number of which the bytes are, most significant first."""
-    value = np.uint64(0)
-    for i in range(count):
-        value = (value << np.uint64(8)) | np.uint64(data[position + i])
-    return value
-
-
-@jit
 def decode_rows(data, ends, step, scale, seeds, decoder, out):
     """Fill the rows of ``out`` from messages without a model; returns whether an encoder can have written them.
 
@@ -490,11 +476,11 @@ def decode_rows(data, ends, step, scale, seeds, decoder, out):
     for row in range(ends.size):
         count = (ends[row] - begin) // 4 - 3
         if count >= 0:
-            state = _bytes(data, begin + 4, 8)
+            state = read_field(data, 8 * (begin + 4), 64)
             if state < SHORT_BASE or state >= np.uint64(1) << np.uint64(63):
                 return False
             for i in range(count):
-                words[i] = _bytes(data, begin + 12 + 4 * i, 4)
+                words[i] = np.uint32(read_field(data, 8 * (begin + 12 + 4 * i), 32))
             words[count : count + ROOM] = 0
             grid = Lattice(step[row], scale[row], seeds[row, 0], seeds[row, 1], lattice.shift, lattice.centre)
             of_row = ShortDecoder(tables, contexts, grid, after, lanes)

@@ -1,6 +1,6 @@
 """A random subset of k coordinates that both ends draw alike: those with the least hashes.
 
-The hash is a bijection of the index, so tfrom_here are no ties, and each coordinate is in with probability k/d.  The
+The hash is a bijection of the index, so there are no ties, and each coordinate is in with probability k/d.  The
 k-th least hash is found digit by digit from histograms, so that no hash has to be stored.
 """
 
@@ -23,7 +23,7 @@ SHORT = 1 << 14  # coordinates; longer vectors are worth histograms of 16 bits
 
 @jit
 def _kth_least_of_few(first, second, d, k):
-    """Return the same byte by byte: histograms of 16 bits take longer than a short vector."""
+    """Return the k-th least hash byte by byte; to clear histograms of 16 bits takes longer than a short vector."""
     counts, prefix, left = np.empty(256, np.int64), np.uint64(0), k
     for turn in range(4):
         counts[:] = 0

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from operators import CorruptMessage, Key, Keys, Message, Messages, all_operators, parse, specification
 from operators.kernels.backend import use
 from operators.random import bits32, bits32_of_rows, philox_key, philox_keys, stream, stream_of_rows, words_from
+from tests.operators.batches import batch_of
 from tests.pooled import pooled
 
 EXAMPLES = tuple(specification(example) for cls in all_operators().values() for example in cls.examples())
@@ -40,34 +41,23 @@ def matrix(m, d, seed):
     return torch.from_numpy(x.astype(np.float32))
 
 
-def agrees(operator, x, keys):
-    d = x.shape[1]
-    alone = [operator.encode(row, key=key) for row, key in zip(x, keys, strict=True)]
-    batch = operator.encode_rows(x, keys=keys)
-    assert batch.bits.tolist() == [message.bits for message in alone]
-    assert torch.equal(batch.payload, torch.cat([message.payload for message in alone]))
-    expected = torch.stack([operator.decode(a, d=d, key=key) for a, key in zip(alone, keys, strict=True)])
-    decoded = operator.decode_rows(batch, d=d, keys=keys)
-    assert torch.equal(decoded.view(torch.int32), expected.view(torch.int32))
-
-
 @pooled("text", EXAMPLES + MORE)
 def test_rows_of_a_batch_are_the_messages_of_the_vectors(text):
     for d in LENGTHS:
-        agrees(parse(text), matrix(4, d, 0), Keys(Key(3, step=2).fold_in(d), range(4)))
+        batch_of(parse(text), matrix(4, d, 0), Keys(Key(3, step=2).fold_in(d), range(4)))
 
 
 @pooled("text", EXAMPLES + MORE)
 @given(m=st.integers(1, 9), d=st.integers(1, 300), seed=st.integers(0, 2**32))
 @settings(max_examples=max(2, settings().max_examples // 50), deadline=None)
 def test_drawn_batches_are_the_messages_of_the_vectors(text, m, d, seed):
-    agrees(parse(text), matrix(m, d, seed), [Key(seed, rank=r).fold_in(7 * r) for r in range(m)])
+    batch_of(parse(text), matrix(m, d, seed), [Key(seed, rank=r).fold_in(7 * r) for r in range(m)])
 
 
 @pooled("text", BATCHED)
 def test_long_rows_draw_the_words_of_their_tiles(text):
     for d in (4095, 4096, 4097, 9000, 20_000):
-        agrees(parse(text), matrix(3, d, 1), Keys(Key(5), (7, 0, 2**63)))
+        batch_of(parse(text), matrix(3, d, 1), Keys(Key(5), (7, 0, 2**63)))
 
 
 @pooled("text", BATCHED)
@@ -106,9 +96,9 @@ def outcome(decoded):
 @pooled("text", BATCHED)
 def test_supplied_words_and_other_back_ends_serve_batches_too(text):
     with words_from(lambda key, n, start: (np.arange(start, start + n) * 2654435761 + key.rank).astype(np.uint32)):
-        agrees(parse(text), matrix(3, 21, 4), Keys(Key(5), range(3)))
+        batch_of(parse(text), matrix(3, 21, 4), Keys(Key(5), range(3)))
     with use("reference"):
-        agrees(parse(text), matrix(3, 21, 4), Keys(Key(5), range(3)))
+        batch_of(parse(text), matrix(3, 21, 4), Keys(Key(5), range(3)))
 
 
 @pytest.mark.parametrize("n", [1, 5, 4096, 4099, 8192])

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from operators import TCDQ, CorruptMessage, Key, Keys, Message, Messages, set_threads
 from operators.tcdq import codec
+from tests.operators.batches import batch_of, one_by_one
 
 BORDERS = (1, 2, 3, 4, 5, 15, 16, 17, 63, 64, 65, 127, 1022, 1023, 1024)  # of codes, of groups of lanes, of models
 OMEGAS = (1.0, 1.5, 1.6, 9.0, 500.0, 0.25, 0.004, 1e-5)
@@ -32,27 +33,6 @@ def outcome(work):
         return f"{type(refusal).__name__}: {refusal}"
 
 
-def one_by_one(operator, messages, d, keys):
-    parts = []
-    for row, (message, key) in enumerate(zip(messages, keys, strict=True)):
-        try:
-            parts.append(operator.decode(message, d=d, key=key))
-        except CorruptMessage as refusal:
-            raise CorruptMessage(f"row {row}: {refusal}") from None
-    return torch.stack(parts)
-
-
-def agrees(operator, x, keys):
-    d = x.shape[1]
-    alone = [operator.encode(row, key=key) for row, key in zip(x, keys, strict=True)]
-    batch = operator.encode_rows(x, keys=keys)
-    assert batch.bits.tolist() == [message.bits for message in alone]
-    assert torch.equal(batch.payload, torch.cat([message.payload for message in alone]))
-    decoded = operator.decode_rows(batch, d=d, keys=keys)
-    assert torch.equal(decoded.view(torch.int32), one_by_one(operator, alone, d, keys).view(torch.int32))
-    return batch
-
-
 FORMS = ("unbiased", "contractive")
 OPERATORS = st.builds(TCDQ, omega=st.sampled_from(OMEGAS), states=st.sampled_from(STATES), form=st.sampled_from(FORMS))
 LENGTHS = st.one_of(st.sampled_from(BORDERS), st.integers(1, 300))
@@ -62,7 +42,7 @@ LENGTHS = st.one_of(st.sampled_from(BORDERS), st.integers(1, 300))
 @settings(max_examples=max(20, settings().max_examples // 4), deadline=None)
 def test_rows_are_encoded_and_refused_as_they_are_alone(operator, m, d, seed):
     keys, rng = [Key(seed, rank=r).fold_in(r % 3) for r in range(m)], np.random.default_rng(seed)
-    batch = agrees(operator, matrix(m, d, seed), keys)
+    batch = batch_of(operator, matrix(m, d, seed), keys)
     payload = batch.payload.clone()
     payload[int(rng.integers(payload.numel()))] ^= int(1 << rng.integers(8))
     damaged = Messages(payload, batch.bits)
@@ -80,10 +60,11 @@ def test_rows_are_encoded_in_one_batch(d, monkeypatch):
     assert torch.isfinite(operator.decode_rows(batch, d=d, keys=keys)).all()
 
 
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("omega", [0.1, 100.0])
 @pytest.mark.parametrize("value", [1e38, 3e38])
-def test_a_row_beyond_binary32_is_refused_as_it_is_alone(value, omega):
-    operator, x, keys = TCDQ(omega=omega), torch.ones(5, 20), Keys(Key(0), range(5))
+def test_a_row_beyond_binary32_is_refused_as_it_is_alone(value, omega, form):
+    operator, x, keys = TCDQ(omega=omega, form=form), torch.ones(5, 20), Keys(Key(0), range(5))
     x[3] = value
     alone = outcome(lambda: operator.encode(x[3], key=keys[3]).payload)
     assert alone.startswith("ValueError")
